@@ -1,0 +1,13 @@
+#include "base/error.h"
+
+namespace wisp {
+
+void Error::rethrow_in(std::string_view context) const {
+  throw Error(fmt::format("{}: {}", context, what()));
+}
+
+void ensure(bool condition, std::string_view what) {
+  if (!condition) throw std::logic_error("internal error: " + std::string(what));
+}
+
+}  // namespace wisp
