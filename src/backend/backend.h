@@ -1,0 +1,108 @@
+// A backend runs plans: the CPU and the WebGPU one implement this. One thread drives a backend.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace wisp::backend {
+
+// The bytes of one weight, in its dtype, rows in order; consecutive parts may come from different
+// places of mapped files. They stay valid while the backend lives.
+using WeightParts = std::vector<std::span<const std::byte>>;
+
+struct LoadOptions {
+  plan::Resources resources;
+  std::vector<WeightParts> weights;  // by weight index
+  uint32_t num_pages = 0;            // KV pages, the same for every layer
+  uint32_t max_slots = 0;            // sequences that run at once
+  uint32_t max_pages_per_slot = 0;   // block-table stride
+  std::function<void(uint64_t done_bytes, uint64_t total_bytes)> progress;  // may be empty
+};
+
+// Writes pages into a slot's row of the block table before the step runs.
+struct TableUpdate {
+  uint32_t slot = 0;
+  uint32_t first = 0;  // index in the row
+  std::vector<uint32_t> pages;
+};
+
+// One column: a token of a sequence at a position.
+struct Column {
+  std::optional<int32_t> token;  // nullopt: the slot's last token, as the latest Argmax of that
+                                 // slot left it on the device
+  uint32_t position = 0;
+  uint32_t slot = 0;
+};
+
+// Columns of one plan. Those of one slot are contiguous with consecutive positions; all keys of
+// earlier positions are in the cache. A plan's results do not depend on which other columns run
+// beside.
+struct Step {
+  std::vector<Column> columns;  // 1..max_columns
+  std::vector<uint32_t>
+      logit_columns;  // ascending column indices that want logits; any number up to columns
+  std::vector<TableUpdate> table_updates;
+  bool read_logits = false;  // else only the tokens come back
+};
+
+struct StepResult {
+  std::vector<int32_t> tokens;  // argmax of each logit column
+  std::vector<uint8_t> finite;  // 0: the row of logits held a NaN or an infinity
+  std::vector<float> logits;    // [logit columns, vocab_size] when asked for
+};
+
+enum class PlanHandle : uint32_t {};
+enum class Ticket : uint64_t {};
+
+struct BackendInfo {
+  std::string kind;    // "cpu", "webgpu"
+  std::string device;  // "AMD EPYC, 2 threads (AVX2)", "NVIDIA H200 (Vulkan)"
+  uint64_t weight_bytes = 0;
+  uint64_t kv_bytes = 0;
+  uint64_t work_bytes = 0;  // activations, staging
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // Takes the weights (the CPU reads them in place, a GPU copies them) and makes the KV cache.
+  // Once, before prepare. Throws Error naming the weight that the device cannot hold, or what is
+  // needed and what there is.
+  virtual void load(LoadOptions options) = 0;
+
+  // Verifies the plan and makes everything that its steps need. keep_all: read_value works on every
+  // value. Throws Error naming an op that this backend does not support.
+  virtual PlanHandle prepare(const plan::Plan& plan, bool keep_all = false) = 0;
+
+  // Starts a step; steps run in the order of submission. At most kMaxStepsInFlight may be waiting.
+  virtual Ticket submit(PlanHandle plan, const Step& step) = 0;
+
+  // The result of a step, each once, in any order. Throws Error when the device failed.
+  virtual StepResult wait(Ticket ticket) = 0;
+
+  // Sets an input value, or reads a value after a step, of plans prepared with keep_all; whole
+  // rows, row_bytes each.
+  virtual void write_value(PlanHandle plan, plan::ValueId value,
+                           std::span<const std::byte> rows) = 0;
+  virtual std::vector<std::byte> read_value(PlanHandle plan, plan::ValueId value,
+                                            uint32_t num_rows) = 0;
+
+  virtual BackendInfo info() const = 0;
+
+  // Turns timing of ops on or off; profile() prints a table of what was timed since.
+  virtual void set_profiling(bool on) = 0;
+  virtual std::string profile() = 0;
+};
+
+inline constexpr uint32_t kMaxStepsInFlight = 4;
+
+}  // namespace wisp::backend

@@ -1,0 +1,153 @@
+// The ops of a plan: plain structs that name their inputs, outputs, weights and numbers. Both
+// backends implement exactly what the comments here say; shapes are [rows, width], row-major f32
+// unless said otherwise.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace wisp::plan {
+
+// Index into Plan::values, Resources::weights and Resources::kv_layers.
+enum class ValueId : uint32_t {};
+enum class WeightId : uint32_t {};
+enum class KvLayerId : uint32_t {};
+
+template <typename Id>
+constexpr uint32_t index(Id id) {
+  return static_cast<uint32_t>(id);
+}
+
+// Prompt tokens take the prefill kernels, generated and drafted tokens the decode kernels, whatever
+// the step holds beside them: that is what keeps a request's bits independent of the batch.
+enum class KernelClass : uint8_t { prefill, decode };
+
+enum class Activation : uint8_t { silu, gelu_tanh, gelu_erf, relu, relu_squared };
+
+// Which two elements of a head one rotation takes: (i, i + dim/2) or (2i, 2i + 1).
+enum class RopeStyle : uint8_t { half, interleaved };
+
+// out = table[token of the column] * scale. Tokens come from the step (backend/backend.h).
+struct Embed {
+  WeightId table;  // [vocab_size, width], any weight type
+  ValueId out;
+  float scale = 1.0F;
+};
+
+// Root mean square norm over groups of `group` elements (group divides the width):
+// out = x * (1 / sqrt(mean(x^2) + eps)) * (weight + weight_offset). Without a weight that factor
+// is 1.
+struct RmsNorm {
+  ValueId x;
+  ValueId out;
+  std::optional<WeightId> weight;  // f32 [group]
+  float eps = 0.0F;
+  float weight_offset = 0.0F;
+  uint32_t group = 0;
+};
+
+// out = a + scale * b.
+struct Add {
+  ValueId a;
+  ValueId b;
+  ValueId out;
+  float scale = 1.0F;
+};
+
+// Blocks of 32 elements become int8: d = max|x| / 127, q = round(x / d) (q = 0 where d = 0). `out`
+// is a q8 value.
+struct Quantize {
+  ValueId x;
+  ValueId out;
+};
+
+// out[:, out_offset + i] = residual[:, i] + scale * (bias[i] + sum_j W[i, j] * x[:, j]).
+// x f32: products and sums in f32; with `f16_inputs` x and the decoded weights are first rounded to
+// f16 (saturating at
+// +-65504), sums stay f32. x q8 (block-quantised weights only): integer sums over blocks of 32,
+// scaled and added in f32.
+struct Linear {
+  ValueId x;
+  WeightId weight;  // [rows, cols]: cols = width of x
+  ValueId out;
+  std::optional<WeightId> bias;     // f32 [rows]
+  std::optional<ValueId> residual;  // [.., rows]
+  float scale = 1.0F;
+  uint32_t out_offset = 0;
+  bool f16_inputs = false;
+};
+
+// Takes a column's heads as the projections made them, [q heads | k heads | v heads] side by side:
+// normalises q and k per head (when weights are given), rotates them by the column's position,
+// scales q by query_scale[position], writes q to `out` and k, v to the KV pages of the layer.
+struct RopeKv {
+  ValueId qkv;  // [.., (num_heads + num_kv_heads) * head_dim + num_kv_heads * value_dim]
+  ValueId out;  // [.., num_heads * head_dim]
+  KvLayerId kv_layer;
+  uint32_t num_heads = 0;
+  std::optional<WeightId> q_norm;  // f32 [head_dim]
+  std::optional<WeightId> k_norm;  // f32 [head_dim]
+  std::optional<WeightId>
+      rope;  // f32 [positions, rotary_dim]: cos at 2i, sin at 2i + 1; absent: no rotation
+  std::optional<WeightId> query_scale;  // f32 [positions, 1]
+  float norm_eps = 0.0F;
+  float norm_weight_offset = 0.0F;
+  RopeStyle style = RopeStyle::half;
+};
+
+// Grouped-query attention of each column over the keys of its sequence at positions 0..its own;
+// query head h reads KV head h / (num_heads / num_kv_heads). score = scale * q.k; softcap c > 0: c
+// * tanh(score / c); window w > 0 keeps only keys with position > own - w. Softmax over the kept
+// keys, then the weighted sum of the values.
+struct Attention {
+  ValueId q;
+  ValueId out;  // [.., num_heads * value_dim]
+  KvLayerId kv_layer;
+  uint32_t num_heads = 0;
+  float scale = 1.0F;
+  float softcap = 0.0F;
+  uint32_t window = 0;
+};
+
+// out = act(x[:, :width]) * x[:, width:], with x twice as wide as out.
+struct Glu {
+  ValueId x;
+  ValueId out;
+  Activation activation = Activation::silu;
+};
+
+// Picks the rows of the columns that want logits: out has one row each, in the step's order. Every
+// later op works on such rows only; a backend may run those ops several times over parts of the
+// rows.
+struct SelectLogits {
+  ValueId x;
+  ValueId out;
+};
+
+// The lowest index of the largest logit of each row becomes the row's token and its slot's last
+// token; a row with a NaN or an infinity is reported as not finite.
+struct Argmax {
+  ValueId logits;
+};
+
+using OpBody = std::variant<Embed, RmsNorm, Add, Quantize, Linear, RopeKv, Attention, Glu,
+                            SelectLogits, Argmax>;
+
+struct Op {
+  OpBody body;
+  KernelClass kernel_class = KernelClass::decode;
+  std::string name;  // where it belongs: "blk.3.attn.qkv"; profiles and errors use it
+};
+
+std::string_view op_kind(const OpBody& body);  // "linear", "rms_norm", …
+
+// What an op touches, in a fixed order; the verifier, the memory planner and the printer use these.
+std::vector<ValueId> inputs(const OpBody& body);
+std::vector<ValueId> outputs(const OpBody& body);
+std::vector<WeightId> weights(const OpBody& body);
+
+}  // namespace wisp::plan
