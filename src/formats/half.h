@@ -1,0 +1,52 @@
+// Conversions between f32 and the 16-bit floats, exact and the same on every machine.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace wisp::formats {
+
+// IEEE binary16 bits to f32: exact, subnormals included. A NaN stays a NaN of its sign, quiet.
+inline float f16_to_f32(uint16_t half) {
+  const uint32_t sign = uint32_t{half & 0x8000u} << 16;
+  const uint32_t magnitude = half & 0x7fffu;
+  // Moved to the f32 fields the value is 2^112 too small, subnormals included.
+  float value = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
+  if (magnitude >= 0x7c00) {
+    value =
+        std::bit_cast<float>(0x7f800000u | magnitude << 13 | (magnitude > 0x7c00 ? 0x400000u : 0u));
+  }
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(value) | sign);
+}
+
+// f32 to IEEE binary16 bits, to nearest, ties to even; overflow gives infinity, underflow a
+// subnormal or zero of the same sign, a NaN a quiet NaN.
+inline uint16_t f32_to_f16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = bits >> 16 & 0x8000u;
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  uint32_t half = 0;
+  if (magnitude > 0x7f800000u) {
+    half = 0x7e00u | magnitude >> 13;
+  } else if (magnitude >= 0x477ff000u) {  // 65520 and above round to infinity
+    half = 0x7c00u;
+  } else if (magnitude >= 0x38800000u) {  // normal: rebias, add half an ulp less the even tie
+    half = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+  } else {
+    // Adding 0.5 aligns the value so that the f32 ulp is the half's subnormal step, 2^-24.
+    half = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
+  }
+  return static_cast<uint16_t>(sign | (half & 0x7fffu));
+}
+
+// bfloat16 is the upper half of an f32.
+inline float bf16_to_f32(uint16_t bf16) { return std::bit_cast<float>(uint32_t{bf16} << 16); }
+
+// To nearest, ties to even; a NaN gives a quiet NaN.
+inline uint16_t f32_to_bf16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>(bits >> 16 | 0x40u);
+  return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+}  // namespace wisp::formats

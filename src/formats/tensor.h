@@ -1,0 +1,41 @@
+// A named tensor inside a mapped file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "formats/dtype.h"
+#include "formats/metadata.h"
+
+namespace wisp::formats {
+
+// Does not own the bytes. `shape` is row-major, outermost dimension first: a weight matrix is
+// [rows, cols] whichever format it came from, and rows are contiguous. `data` holds exactly
+// tensor_bytes(dtype, shape) bytes at any address: safetensors does not align, so read values with
+// memcpy or the dtype's dequantize, never through a cast pointer.
+struct TensorView {
+  std::string name;
+  DType dtype = DType::F32;
+  std::vector<uint64_t> shape;
+  std::span<const std::byte> data;
+};
+
+// What the files of a model hold. The tensors point into `files`, whose bytes keep their address
+// when this is moved.
+struct MappedTensors {
+  std::vector<MappedFile> files;
+  Metadata metadata;
+  std::vector<TensorView> tensors;
+};
+
+// "[2, 3]".
+std::string shape_text(std::span<const uint64_t> shape);
+
+// All values of a tensor as f32. Throws Error naming the tensor when its type has no float values.
+std::vector<float> tensor_to_f32(const TensorView& tensor);
+
+}  // namespace wisp::formats
