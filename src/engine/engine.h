@@ -1,0 +1,105 @@
+// The engine: many sequences in one running batch. Start reading here: a Request goes in, Events
+// come out.
+//
+//   Engine engine(backend, plans, options);
+//   const RequestId id = engine.add({.prompt = ids, .max_new_tokens = 64, .end_tokens = {2}});
+//   while (engine.busy()) for (const Event& event : engine.step()) …
+//
+// One thread drives an Engine. A request's tokens and logits do not depend on what else runs, on
+// its slot or its pages.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "engine/sampler.h"
+
+namespace wisp::engine {
+
+enum class RequestId : uint64_t {};
+
+struct Request {
+  std::vector<int32_t> prompt;  // runs in the prefill class
+  // Tokens after the prompt that are given, not chosen: they run one by one in the decode class, as
+  // if generated.
+  std::vector<int32_t> forced;
+  uint32_t max_new_tokens = 0;      // chosen tokens, after prompt and forced
+  std::vector<int32_t> end_tokens;  // a chosen token of these ends the request (it is reported)
+  SamplingOptions sampling;
+  bool prompt_logits = false;  // logits of every prompt position
+  bool generated_logits =
+      false;  // logits of every position after the prompt: of forced and of chosen tokens
+};
+
+enum class FinishReason : uint8_t { none, length, end_token, context_full, cancelled, error };
+
+// One position of one request became known. Events of a request come in order of position.
+struct Event {
+  RequestId request{};
+  uint32_t position = 0;  // of the column whose logits these are
+  std::optional<int32_t>
+      token;  // the token chosen after that position; absent inside prompt and forced
+  std::vector<float> logits;                 // [vocab_size] where asked for
+  FinishReason finish = FinishReason::none;  // set on the last event of a request
+  std::string error;                         // with FinishReason::error: one line
+};
+
+// Both plans of one model, prepared on the backend.
+struct ModelPlans {
+  backend::PlanHandle prefill{};
+  backend::PlanHandle decode{};
+  uint32_t prefill_columns = 512;  // capacity of the prefill plan
+  uint32_t decode_columns = 1;     // capacity of the decode plan, at most max_slots
+  uint32_t vocab_size = 0;
+};
+
+struct EngineOptions {
+  uint32_t context = 0;             // positions a sequence may have
+  uint32_t max_slots = 1;           // sequences that run at once
+  uint32_t num_pages = 0;           // KV pages in all; fewer than all slots need means preemption
+  uint32_t max_pages_per_slot = 0;  // block-table stride
+  uint32_t prefill_chunk = 512;     // prompt tokens of one sequence in a step; a multiple of 64
+  // Permutes arrival, slots and pages (tests of batch invariance).
+  std::optional<uint64_t> shuffle_seed;
+};
+
+struct EngineStats {
+  uint64_t steps = 0;
+  uint64_t prompt_tokens = 0;     // columns run in the prefill class, replays included
+  uint64_t generated_tokens = 0;  // tokens chosen
+  uint64_t preemptions = 0;
+};
+
+class Engine {
+ public:
+  // `backend` must outlive the engine. Throws Error when the options do not fit together.
+  Engine(backend::Backend& backend, const ModelPlans& plans, const EngineOptions& options);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Queues a request. Throws Error for an empty one, a token outside the vocabulary, or one longer
+  // than the context, naming both numbers.
+  RequestId add(Request request);
+
+  // Ends a request at the next step; its last event says cancelled. Unknown ids are ignored.
+  void cancel(RequestId id);
+
+  bool busy() const;
+
+  // Schedules and runs one step, keeps a few steps in flight while no host decision is needed, and
+  // returns what became known. Throws Error when the device failed; the engine is then unusable.
+  std::vector<Event> step();
+
+  EngineStats stats() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace wisp::engine
