@@ -1,0 +1,31 @@
+// A model family as data. Adding one: a file in archs/ and its line in archs/all.cpp
+// (CONTRIBUTING.md has the recipe).
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "model/config.h"
+#include "model/config_gguf.h"
+#include "model/config_hf.h"
+
+namespace wisp::model {
+
+struct Arch {
+  std::string_view name;                             // what wisp calls the family
+  std::vector<std::string_view> hf_model_types;      // config.json's model_type
+  std::vector<std::string_view> gguf_architectures;  // general.architecture
+  // What the family's config says beyond, or otherwise than, the shared reader; nullptr: nothing.
+  void (*from_hf)(const JsonFields& fields, ModelConfig& config) = nullptr;
+  void (*from_gguf)(const GgufFields& fields, ModelConfig& config) = nullptr;
+};
+
+// All families, in a fixed order.
+std::span<const Arch* const> all_archs();
+
+// Throws Error listing the known names.
+const Arch& arch_for_hf(std::string_view model_type);
+const Arch& arch_for_gguf(std::string_view architecture);
+
+}  // namespace wisp::model

@@ -1,0 +1,15 @@
+// Llama 1 to 3.x and its many relatives (TinyLlama, SmolLM2, Yi, ...). HF: modeling_llama.py.
+#include "model/archs/families.h"
+
+namespace wisp::model {
+
+const Arch kLlama = {
+    .name = "llama",
+    .hf_model_types = {"llama"},
+    .gguf_architectures = {"llama"},
+    // The converter reorders the rows of q and k, so that a rotation takes neighbours.
+    .from_gguf = [](const GgufFields&,
+                    ModelConfig& c) { c.rope.style = plan::RopeStyle::interleaved; },
+};
+
+}  // namespace wisp::model

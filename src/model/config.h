@@ -1,0 +1,96 @@
+// What a family's forward needs to know, as numbers: filled by config_hf.cpp or config_gguf.cpp,
+// then by the family.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/op.h"
+
+namespace wisp::model {
+
+enum class RopeScaling : uint8_t { none, linear, llama3, yarn };
+
+std::string_view scaling_name(RopeScaling scaling);
+
+// Rotary position embedding (Su et al. 2021) with the length extensions of published checkpoints.
+struct RopeConfig {
+  double theta = 10000.0;
+  uint32_t rotary_dim = 0;  // leading elements of a head that rotate
+  plan::RopeStyle style = plan::RopeStyle::half;
+  RopeScaling scaling = RopeScaling::none;
+  double factor = 1.0;
+  uint32_t original_context = 0;                // positions the model was trained on before scaling
+  double low_freq_factor = 1.0;                 // llama3
+  double high_freq_factor = 4.0;                // llama3
+  double beta_fast = 32.0;                      // yarn
+  double beta_slow = 1.0;                       // yarn
+  bool truncate = true;                         // yarn: whole-number correction range
+  std::optional<double> attention_factor = {};  // yarn: overrides the one computed from the factor
+  std::optional<double> mscale = {};            // yarn
+  std::optional<double> mscale_all_dim = {};    // yarn
+};
+
+struct LayerConfig {
+  uint32_t window = 0;  // sliding window in tokens, 0: all
+  bool rope = true;
+};
+
+struct ModelConfig {
+  std::string family;  // name of the Arch
+  uint32_t vocab_size = 0;
+  uint32_t hidden_size = 0;
+  uint32_t intermediate_size = 0;
+  uint32_t num_layers = 0;
+  uint32_t num_heads = 0;
+  uint32_t num_kv_heads = 0;
+  uint32_t head_dim = 0;
+  uint32_t max_position_embeddings = 0;
+  float rms_norm_eps = 0.0F;
+  plan::Activation activation = plan::Activation::silu;
+  bool tie_word_embeddings = false;
+  float attention_scale = 0.0F;
+  RopeConfig rope;
+  // Queries are scaled by 1 + beta * ln(1 + floor(position / query_scale_context)); beta 0: not.
+  float query_scale_beta = 0.0F;
+  uint32_t query_scale_context = 0;
+  std::vector<LayerConfig> layers;  // num_layers of them
+};
+
+// Calls visit(name, value) for each field, in order; inspect and tests use it. Values are integers,
+// floats, bools or strings; per-layer fields are summed up by the caller.
+template <typename Visit>
+void visit_fields(const ModelConfig& c, Visit&& visit) {
+  visit("family", c.family);
+  visit("vocab_size", c.vocab_size);
+  visit("hidden_size", c.hidden_size);
+  visit("intermediate_size", c.intermediate_size);
+  visit("num_layers", c.num_layers);
+  visit("num_heads", c.num_heads);
+  visit("num_kv_heads", c.num_kv_heads);
+  visit("head_dim", c.head_dim);
+  visit("max_position_embeddings", c.max_position_embeddings);
+  visit("rms_norm_eps", c.rms_norm_eps);
+  visit("tie_word_embeddings", c.tie_word_embeddings);
+  visit("attention_scale", c.attention_scale);
+  visit("rope_theta", c.rope.theta);
+  visit("rotary_dim", c.rope.rotary_dim);
+  visit("rope_scaling", scaling_name(c.rope.scaling));
+  if (c.rope.scaling != RopeScaling::none) {
+    visit("rope_factor", c.rope.factor);
+    visit("rope_original_context", c.rope.original_context);
+  }
+  if (c.query_scale_beta != 0.0F) visit("query_scale_beta", c.query_scale_beta);
+}
+
+// The activation of a config's name ("silu", "gelu_pytorch_tanh", …). Throws Error naming an
+// unknown one.
+plan::Activation activation_from_name(std::string_view name);
+
+// Throws Error naming the field that is zero, too large or does not fit the others.
+void check(const ModelConfig& config);
+
+}  // namespace wisp::model

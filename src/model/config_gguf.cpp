@@ -1,0 +1,83 @@
+#include "model/config_gguf.h"
+
+#include <cmath>
+
+#include "base/checked.h"
+#include "base/error.h"
+
+namespace wisp::model {
+namespace {
+
+void read_rope(const GgufFields& fields, ModelConfig& c) {
+  c.rope.theta = fields.get_number("rope.freq_base").value_or(10000.0);
+  c.rope.rotary_dim = fields.get_uint("rope.dimension_count").value_or(c.head_dim);
+  const std::string* type = fields.find_string("rope.scaling.type");
+  if (type != nullptr && *type == "linear") {
+    c.rope.scaling = RopeScaling::linear;
+  } else if (type != nullptr && *type == "yarn") {
+    c.rope.scaling = RopeScaling::yarn;
+  } else if (type != nullptr && *type != "none") {
+    fail("{}.rope.scaling.type: '{}' is not supported", fields.arch(), *type);
+  }
+  c.rope.factor = fields.get_number("rope.scaling.factor").value_or(1.0);
+  c.rope.original_context =
+      fields.get_uint("rope.scaling.original_context_length").value_or(c.max_position_embeddings);
+  c.rope.beta_fast = fields.get_number("rope.scaling.yarn_beta_fast").value_or(c.rope.beta_fast);
+  c.rope.beta_slow = fields.get_number("rope.scaling.yarn_beta_slow").value_or(c.rope.beta_slow);
+}
+
+}  // namespace
+
+std::string GgufFields::full(std::string_view key) const {
+  return fmt::format("{}.{}", arch_, key);
+}
+
+std::optional<uint32_t> GgufFields::get_uint(std::string_view key) const {
+  const std::optional<int64_t> value = metadata_.get_int(full(key));
+  if (!value) return {};
+  return checked_cast<uint32_t>(*value, full(key));
+}
+
+std::optional<double> GgufFields::get_number(std::string_view key) const {
+  return metadata_.get_float(full(key));
+}
+
+const std::string* GgufFields::find_string(std::string_view key) const {
+  return metadata_.find_string(full(key));
+}
+
+uint32_t GgufFields::require_uint(std::string_view key) const {
+  const std::optional<uint32_t> value = get_uint(key);
+  if (!value) fail("metadata key '{}' is missing", full(key));
+  return *value;
+}
+
+ModelConfig read_gguf_config(const GgufFields& fields) {
+  ModelConfig c;
+  c.vocab_size = fields.get_uint("vocab_size").value_or(0);
+  c.hidden_size = fields.require_uint("embedding_length");
+  c.intermediate_size = fields.require_uint("feed_forward_length");
+  c.num_layers = fields.require_uint("block_count");
+  c.num_heads = fields.require_uint("attention.head_count");
+  c.num_kv_heads = fields.get_uint("attention.head_count_kv").value_or(c.num_heads);
+  if (c.num_heads == 0) fail("metadata key '{}.attention.head_count' is 0", fields.arch());
+  if (c.num_layers > 4096) fail("metadata key '{}.block_count' is {}", fields.arch(), c.num_layers);
+  c.head_dim = fields.get_uint("attention.key_length").value_or(c.hidden_size / c.num_heads);
+  const uint32_t value_dim = fields.get_uint("attention.value_length").value_or(c.head_dim);
+  if (value_dim != c.head_dim) {
+    fail("{}.attention.value_length {} differs from the key length {}: not supported",
+         fields.arch(), value_dim, c.head_dim);
+  }
+  c.max_position_embeddings = fields.require_uint("context_length");
+  c.rms_norm_eps =
+      static_cast<float>(fields.get_number("attention.layer_norm_rms_epsilon").value_or(1e-6));
+  c.attention_scale =
+      static_cast<float>(fields.get_number("attention.scale")
+                             .value_or(1.0 / std::sqrt(static_cast<double>(c.head_dim))));
+  read_rope(fields, c);
+  const uint32_t window = fields.get_uint("attention.sliding_window").value_or(0);
+  c.layers.assign(c.num_layers, LayerConfig{.window = window});
+  return c;
+}
+
+}  // namespace wisp::model

@@ -1,0 +1,37 @@
+// Reading the metadata of a GGUF file ("<arch>.block_count" and so on).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "formats/metadata.h"
+#include "model/config.h"
+
+namespace wisp::model {
+
+// Typed access to the keys below an architecture's prefix; errors name the whole key.
+class GgufFields {
+ public:
+  GgufFields(const formats::Metadata& metadata, std::string arch)
+      : metadata_(metadata), arch_(std::move(arch)) {}
+
+  const std::string& arch() const { return arch_; }
+  std::optional<uint32_t> get_uint(std::string_view key) const;
+  std::optional<double> get_number(std::string_view key) const;
+  const std::string* find_string(std::string_view key) const;
+  uint32_t require_uint(std::string_view key) const;
+  const formats::Metadata& metadata() const { return metadata_; }
+
+ private:
+  std::string full(std::string_view key) const;
+
+  const formats::Metadata& metadata_;
+  std::string arch_;
+};
+
+// Fills what all decoder families share, but for vocab_size where the file does not give it (0
+// then: the embedding table's rows decide). Throws Error naming the key.
+ModelConfig read_gguf_config(const GgufFields& fields);
+
+}  // namespace wisp::model

@@ -1,0 +1,40 @@
+// Reading a Hugging Face config.json, in today's form (rope_parameters, dtype) and in the older one
+// (rope_theta, rope_scaling, torch_dtype).
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "model/config.h"
+
+namespace wisp::model {
+
+// Typed access to a JSON object; errors name the field, what was expected and what was found.
+class JsonFields {
+ public:
+  explicit JsonFields(const nlohmann::json& object) : object_(object) {}
+
+  bool has(std::string_view key) const;  // present and not null
+  std::optional<uint32_t> get_uint(std::string_view key) const;
+  std::optional<double> get_number(std::string_view key) const;
+  std::optional<bool> get_bool(std::string_view key) const;
+  std::optional<std::string> get_string(std::string_view key) const;
+  uint32_t require_uint(std::string_view key) const;
+  double require_number(std::string_view key) const;
+  const nlohmann::json* find(std::string_view key) const;  // nullptr: absent or null
+
+ private:
+  const nlohmann::json& object_;
+};
+
+// The parsed file. Throws Error for anything but one JSON object.
+nlohmann::json read_json(const std::filesystem::path& path);
+
+// Fills what all decoder families share; a family's hook adds the rest. Throws Error naming the
+// field.
+ModelConfig read_hf_config(const JsonFields& fields);
+
+}  // namespace wisp::model

@@ -1,0 +1,67 @@
+// A model: its config, its weights and the plans that run it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "formats/checkpoint.h"
+#include "model/arch.h"
+#include "model/config.h"
+#include "model/weights.h"
+#include "plan/plan.h"
+
+namespace wisp::model {
+
+// Weights of one decoder layer.
+struct LayerWeights {
+  plan::WeightId attention_norm{};
+  Projection qkv;
+  std::optional<plan::WeightId> q_norm;
+  std::optional<plan::WeightId> k_norm;
+  Projection o_proj;
+  plan::WeightId ffn_norm{};
+  Projection gate_up;
+  Projection down_proj;
+};
+
+struct ModelOptions {
+  uint32_t context = 0;  // positions that the rope tables cover; 0: the model's
+  formats::DType kv_dtype = formats::DType::F16;  // F16 or F32
+};
+
+struct Model {
+  ModelConfig config;
+  Weights weights;
+  plan::Resources resources;
+  plan::WeightId token_embedding{};
+  plan::WeightId output_norm{};
+  Projection lm_head;
+  std::optional<plan::WeightId> rope;
+  std::optional<plan::WeightId> query_scale;
+  std::vector<LayerWeights> layers;
+};
+
+// The config alone, for inspect. Throws Error naming the file and field.
+ModelConfig read_config(const formats::Checkpoint& checkpoint);
+
+// Reads the config and resolves every tensor; no weight data is copied but small vectors.
+// `checkpoint` must outlive the model. Throws Error naming file, tensor or field, expected and
+// found.
+Model load_model(const formats::Checkpoint& checkpoint, const ModelOptions& options);
+
+// --math: fast quantises activations to int8 in the decode class (block-quantised weights) and
+// rounds matmul inputs to f16 in the prefill class; exact keeps f32 everywhere.
+enum class Math : uint8_t { fast, exact };
+
+struct PlanOptions {
+  Math math = Math::fast;
+  plan::KernelClass kernel_class =
+      plan::KernelClass::decode;  // of the layers; the head is always decode
+  uint32_t max_columns = 1;
+  uint32_t max_logits = 1;
+};
+
+plan::Plan build_plan(const Model& model, const PlanOptions& options);
+
+}  // namespace wisp::model

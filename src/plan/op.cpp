@@ -1,0 +1,80 @@
+#include "plan/op.h"
+
+#include <array>
+
+namespace wisp::plan {
+namespace {
+
+template <typename... Fs>
+struct Overloaded : Fs... {
+  using Fs::operator()...;
+};
+
+template <typename Id>
+void append(std::vector<Id>& list, const std::optional<Id>& id) {
+  if (id) list.push_back(*id);
+}
+
+}  // namespace
+
+std::string_view op_kind(const OpBody& body) {
+  static constexpr std::array<std::string_view, std::variant_size_v<OpBody>> kNames = {
+      "embed",   "rms_norm",  "add", "quantize",      "linear",
+      "rope_kv", "attention", "glu", "select_logits", "argmax"};
+  return kNames[body.index()];
+}
+
+std::vector<ValueId> inputs(const OpBody& body) {
+  return std::visit(Overloaded{
+                        [](const Embed&) { return std::vector<ValueId>{}; },
+                        [](const Add& op) {
+                          return std::vector<ValueId>{op.a, op.b};
+                        },
+                        [](const Linear& op) {
+                          std::vector<ValueId> list = {op.x};
+                          append(list, op.residual);
+                          return list;
+                        },
+                        [](const RopeKv& op) { return std::vector<ValueId>{op.qkv}; },
+                        [](const Attention& op) { return std::vector<ValueId>{op.q}; },
+                        [](const Argmax& op) { return std::vector<ValueId>{op.logits}; },
+                        [](const auto& op) { return std::vector<ValueId>{op.x}; },
+                    },
+                    body);
+}
+
+std::vector<ValueId> outputs(const OpBody& body) {
+  return std::visit(Overloaded{
+                        [](const Argmax&) { return std::vector<ValueId>{}; },
+                        [](const auto& op) { return std::vector<ValueId>{op.out}; },
+                    },
+                    body);
+}
+
+std::vector<WeightId> weights(const OpBody& body) {
+  return std::visit(Overloaded{
+                        [](const Embed& op) { return std::vector<WeightId>{op.table}; },
+                        [](const RmsNorm& op) {
+                          std::vector<WeightId> list;
+                          append(list, op.weight);
+                          return list;
+                        },
+                        [](const Linear& op) {
+                          std::vector<WeightId> list = {op.weight};
+                          append(list, op.bias);
+                          return list;
+                        },
+                        [](const RopeKv& op) {
+                          std::vector<WeightId> list;
+                          append(list, op.q_norm);
+                          append(list, op.k_norm);
+                          append(list, op.rope);
+                          append(list, op.query_scale);
+                          return list;
+                        },
+                        [](const auto&) { return std::vector<WeightId>{}; },
+                    },
+                    body);
+}
+
+}  // namespace wisp::plan

@@ -1,0 +1,121 @@
+#include <array>
+
+#include "base/error.h"
+#include "plan/plan.h"
+
+namespace wisp::plan {
+namespace {
+
+constexpr std::array<std::string_view, 5> kActivations = {"silu", "gelu_tanh", "gelu_erf", "relu",
+                                                          "relu_squared"};
+
+// Writes the arguments of one op.
+struct Printer {
+  const Plan& plan;
+  const Resources& resources;
+  std::string text;
+
+  void value(ValueId id) { text += fmt::format(" %{}", index(id)); }
+
+  void weight(std::string_view label, WeightId id) {
+    const Weight& w = resources.weights[index(id)];
+    text += fmt::format(" {}{}:{}[{}, {}]", label, w.name, formats::dtype_name(w.dtype), w.rows,
+                        w.cols);
+  }
+  void weight(std::string_view label, const std::optional<WeightId>& id) {
+    if (id) weight(label, *id);
+  }
+
+  // Prints a number only where it says something.
+  template <typename T>
+  void number(std::string_view label, T number, T usual) {
+    if (number != usual) text += fmt::format(" {}={}", label, number);
+  }
+
+  void operator()(const Embed& op) {
+    weight("", op.table);
+    number("scale", op.scale, 1.0F);
+  }
+  void operator()(const RmsNorm& op) {
+    value(op.x);
+    weight("", op.weight);
+    number("eps", op.eps, 0.0F);
+    number("weight_offset", op.weight_offset, 0.0F);
+    number("group", op.group, plan[op.x].width);
+  }
+  void operator()(const Add& op) {
+    value(op.a);
+    value(op.b);
+    number("scale", op.scale, 1.0F);
+  }
+  void operator()(const Quantize& op) { value(op.x); }
+  void operator()(const Linear& op) {
+    value(op.x);
+    weight("", op.weight);
+    weight("bias=", op.bias);
+    if (op.residual) text += fmt::format(" residual=%{}", index(*op.residual));
+    number("scale", op.scale, 1.0F);
+    number("out_offset", op.out_offset, 0U);
+    if (op.f16_inputs) text += " f16_inputs";
+  }
+  void operator()(const RopeKv& op) {
+    value(op.qkv);
+    kv(op.kv_layer, op.num_heads);
+    weight("q_norm=", op.q_norm);
+    weight("k_norm=", op.k_norm);
+    weight("rope=", op.rope);
+    weight("query_scale=", op.query_scale);
+    if (op.rope && op.style == RopeStyle::interleaved) text += " interleaved";
+  }
+  void operator()(const Attention& op) {
+    value(op.q);
+    kv(op.kv_layer, op.num_heads);
+    text += fmt::format(" scale={}", op.scale);
+    number("softcap", op.softcap, 0.0F);
+    number("window", op.window, 0U);
+  }
+  void operator()(const Glu& op) {
+    value(op.x);
+    text += fmt::format(" {}", kActivations[static_cast<size_t>(op.activation)]);
+  }
+  void operator()(const SelectLogits& op) { value(op.x); }
+  void operator()(const Argmax& op) { value(op.logits); }
+
+  void kv(KvLayerId id, uint32_t num_heads) {
+    const KvLayer& layer = resources.kv_layers[index(id)];
+    text += fmt::format(" kv{}[{} heads of {}", index(id), layer.num_kv_heads, layer.head_dim);
+    if (layer.value_dim != layer.head_dim) text += fmt::format("/{}", layer.value_dim);
+    text += fmt::format("] heads={}", num_heads);
+  }
+};
+
+std::string shape(const Plan& plan, ValueId id) {
+  const Value& v = plan[id];
+  return fmt::format("%{} {}[{}, {}]", index(id), v.type == ValueType::q8 ? "q8" : "f32",
+                     v.rows == Rows::columns ? "k" : "n", v.width);
+}
+
+}  // namespace
+
+uint64_t row_bytes(const Value& value) {
+  const uint64_t width = value.width;
+  return value.type == ValueType::q8 ? width + width / 32 * 8 : width * 4;
+}
+
+std::string to_string(const Plan& plan, const Resources& resources) {
+  std::string text = fmt::format("plan {}: {} ops, up to {} columns (k), {} rows of logits (n)\n",
+                                 plan.name, plan.ops.size(), plan.max_columns, plan.max_logits);
+  for (const Op& op : plan.ops) {
+    Printer printer{plan, resources, {}};
+    std::visit(printer, op.body);
+    const std::vector<ValueId> outs = outputs(op.body);
+    const std::string line =
+        fmt::format("  {:>20}{} {}{}", outs.empty() ? "" : shape(plan, outs[0]),
+                    outs.empty() ? "  " : " =", op_kind(op.body), printer.text);
+    text += fmt::format("{:<110} ; {} {}\n", line,
+                        op.kernel_class == KernelClass::prefill ? "prefill" : "decode", op.name);
+  }
+  return text;
+}
+
+}  // namespace wisp::plan

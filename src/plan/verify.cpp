@@ -1,0 +1,262 @@
+// The rules of op.h, checked before a backend sees a plan.
+#include <cmath>
+
+#include "base/error.h"
+#include "plan/plan.h"
+
+namespace wisp::plan {
+namespace {
+
+bool is_block_quantised(formats::DType dtype) {
+  return formats::dtype_info(dtype).block_elements > 1;
+}
+
+// State while walking the ops in order.
+class Verifier {
+ public:
+  Verifier(const Plan& plan, const Resources& resources) : plan_(plan), resources_(resources) {
+    defined_.resize(plan.values.size(), false);
+    writers_end_.resize(plan.values.size(), 0);
+  }
+
+  void run() {
+    if (plan_.max_columns == 0) fail("max_columns is 0");
+    for (const ValueId id : plan_.inputs) {
+      check_id(id);
+      defined_[index(id)] = true;
+      writers_end_[index(id)] = (*this)[id].width;
+    }
+    for (const Op& op : plan_.ops) {
+      with_context(fmt::format("{} {}", op_kind(op.body), op.name), [&] {
+        check_uses(op.body);
+        std::visit([&](const auto& body) { check_op(body); }, op.body);
+        define_outputs(op.body);
+      });
+    }
+  }
+
+ private:
+  const Value& operator[](ValueId id) const { return plan_.values[index(id)]; }
+
+  const Weight& weight(WeightId id) const {
+    if (index(id) >= resources_.weights.size()) fail("weight {} does not exist", index(id));
+    return resources_.weights[index(id)];
+  }
+
+  const KvLayer& kv_layer(KvLayerId id) const {
+    if (index(id) >= resources_.kv_layers.size()) fail("KV layer {} does not exist", index(id));
+    return resources_.kv_layers[index(id)];
+  }
+
+  void check_id(ValueId id) const {
+    if (index(id) >= plan_.values.size()) fail("value {} does not exist", index(id));
+    const Value& value = (*this)[id];
+    if (value.width == 0) fail("value {} has width 0", index(id));
+    if (value.type == ValueType::q8 && value.width % 32 != 0) {
+      fail("q8 value {}: width {} is not a multiple of 32", index(id), value.width);
+    }
+  }
+
+  void check_uses(const OpBody& body) {
+    const std::vector<ValueId> ins = inputs(body);
+    for (const ValueId id : ins) {
+      check_id(id);
+      if (!defined_[index(id)]) fail("value {} is used before it is defined", index(id));
+      if (writers_end_[index(id)] != (*this)[id].width) {
+        fail("value {} is used while only {} of {} elements are written", index(id),
+             writers_end_[index(id)], (*this)[id].width);
+      }
+      if (head_ && (*this)[id].rows != Rows::logits) fail("value {} has no logit rows", index(id));
+    }
+    for (const ValueId id : outputs(body)) {
+      check_id(id);
+      for (const ValueId in : ins) {
+        if (in == id) fail("value {} is both input and output", index(id));
+      }
+      const bool wants_logits = head_ || std::holds_alternative<SelectLogits>(body);
+      if ((*this)[id].rows != (wants_logits ? Rows::logits : Rows::columns)) {
+        fail("value {} has the wrong kind of rows", index(id));
+      }
+    }
+    for (const WeightId id : weights(body)) weight(id);
+  }
+
+  void define_outputs(const OpBody& body) {
+    for (const ValueId id : outputs(body)) {
+      const auto* linear = std::get_if<Linear>(&body);
+      const uint32_t begin = linear != nullptr ? linear->out_offset : 0;
+      const uint32_t end =
+          linear != nullptr ? begin + weight(linear->weight).rows : (*this)[id].width;
+      if (writers_end_[index(id)] != begin) {
+        fail("value {} is written from {} on, expected from {}", index(id), begin,
+             writers_end_[index(id)]);
+      }
+      defined_[index(id)] = true;
+      writers_end_[index(id)] = end;
+    }
+    if (std::holds_alternative<SelectLogits>(body)) {
+      if (plan_.max_logits == 0) fail("max_logits is 0");
+      if (head_) fail("only one select_logits is allowed");
+      head_ = true;
+    }
+  }
+
+  void expect_f32(ValueId id) const {
+    if ((*this)[id].type != ValueType::f32) fail("value {} is q8, expected f32", index(id));
+  }
+
+  void expect_width(ValueId id, uint64_t width) const {
+    if ((*this)[id].width != width) {
+      fail("value {} has width {}, expected {}", index(id), (*this)[id].width, width);
+    }
+  }
+
+  void expect_vector(const std::optional<WeightId>& id, uint32_t size,
+                     std::string_view what) const {
+    if (!id) return;
+    const Weight& w = weight(*id);
+    if (w.dtype != formats::DType::F32 || w.rows != 1 || w.cols != size) {
+      fail("{}: {} is {}[{}, {}], expected F32[1, {}]", what, w.name, formats::dtype_name(w.dtype),
+           w.rows, w.cols, size);
+    }
+  }
+
+  static void expect_finite(float number, std::string_view what) {
+    if (!std::isfinite(number)) fail("{} is {}", what, number);
+  }
+
+  void check_op(const Embed& op) const {
+    const Weight& table = weight(op.table);
+    expect_f32(op.out);
+    expect_width(op.out, table.cols);
+    expect_finite(op.scale, "scale");
+    if (table.rows != resources_.vocab_size) {
+      fail("{} has {} rows, expected the vocabulary's {}", table.name, table.rows,
+           resources_.vocab_size);
+    }
+  }
+
+  void check_op(const RmsNorm& op) const {
+    expect_f32(op.x);
+    expect_f32(op.out);
+    expect_width(op.out, (*this)[op.x].width);
+    if (op.group == 0 || (*this)[op.x].width % op.group != 0) {
+      fail("group {} does not divide the width {}", op.group, (*this)[op.x].width);
+    }
+    expect_vector(op.weight, op.group, "weight");
+    if (!(op.eps >= 0.0F)) fail("eps is {}", op.eps);
+  }
+
+  void check_op(const Add& op) const {
+    for (const ValueId id : {op.a, op.b, op.out}) expect_f32(id);
+    expect_width(op.b, (*this)[op.a].width);
+    expect_width(op.out, (*this)[op.a].width);
+    expect_finite(op.scale, "scale");
+  }
+
+  void check_op(const Quantize& op) const {
+    expect_f32(op.x);
+    expect_width(op.out, (*this)[op.x].width);
+    if ((*this)[op.out].type != ValueType::q8) fail("value {} is not q8", index(op.out));
+  }
+
+  void check_op(const Linear& op) const {
+    const Weight& w = weight(op.weight);
+    if (!formats::dtype_info(w.dtype).is_weight) {
+      fail("{} has type {}, which is no weight type", w.name, formats::dtype_name(w.dtype));
+    }
+    expect_width(op.x, w.cols);
+    expect_f32(op.out);
+    if ((*this)[op.x].type == ValueType::q8) {
+      if (!is_block_quantised(w.dtype)) {
+        fail("{} has type {}: q8 inputs need block-quantised weights", w.name,
+             formats::dtype_name(w.dtype));
+      }
+      if (op.f16_inputs) fail("f16_inputs with q8 inputs");
+    }
+    if (uint64_t{op.out_offset} + w.rows > (*this)[op.out].width) {
+      fail("rows {}..{} do not fit in value {} of width {}", op.out_offset,
+           uint64_t{op.out_offset} + w.rows, index(op.out), (*this)[op.out].width);
+    }
+    expect_vector(op.bias, w.rows, "bias");
+    if (op.residual) {
+      expect_f32(*op.residual);
+      expect_width(*op.residual, w.rows);
+    }
+    expect_finite(op.scale, "scale");
+  }
+
+  void check_op(const RopeKv& op) const {
+    const KvLayer& kv = kv_layer(op.kv_layer);
+    expect_f32(op.qkv);
+    expect_f32(op.out);
+    expect_heads(op.num_heads, kv);
+    expect_width(op.out, uint64_t{op.num_heads} * kv.head_dim);
+    expect_width(op.qkv, uint64_t{op.num_heads + kv.num_kv_heads} * kv.head_dim +
+                             uint64_t{kv.num_kv_heads} * kv.value_dim);
+    expect_vector(op.q_norm, kv.head_dim, "q_norm");
+    expect_vector(op.k_norm, kv.head_dim, "k_norm");
+    if (op.rope) {
+      const Weight& rope = weight(*op.rope);
+      if (rope.dtype != formats::DType::F32 || rope.cols == 0 || rope.cols % 2 != 0 ||
+          rope.cols > kv.head_dim) {
+        fail("rope table {} has {} columns, expected an even number up to {}", rope.name, rope.cols,
+             kv.head_dim);
+      }
+    }
+    if (op.query_scale && weight(*op.query_scale).cols != 1)
+      fail("query_scale has more than one column");
+  }
+
+  void check_op(const Attention& op) const {
+    const KvLayer& kv = kv_layer(op.kv_layer);
+    expect_f32(op.q);
+    expect_f32(op.out);
+    expect_heads(op.num_heads, kv);
+    expect_width(op.q, uint64_t{op.num_heads} * kv.head_dim);
+    expect_width(op.out, uint64_t{op.num_heads} * kv.value_dim);
+    expect_finite(op.scale, "scale");
+    if (!(op.softcap >= 0.0F)) fail("softcap is {}", op.softcap);
+  }
+
+  static void expect_heads(uint32_t num_heads, const KvLayer& kv) {
+    if (num_heads == 0 || kv.num_kv_heads == 0 || num_heads % kv.num_kv_heads != 0) {
+      fail("{} heads over {} KV heads", num_heads, kv.num_kv_heads);
+    }
+    if (kv.head_dim == 0 || kv.head_dim % 2 != 0 || kv.value_dim == 0 || kv.value_dim % 2 != 0) {
+      fail("head sizes {} and {}: expected even numbers", kv.head_dim, kv.value_dim);
+    }
+  }
+
+  void check_op(const Glu& op) const {
+    expect_f32(op.x);
+    expect_f32(op.out);
+    expect_width(op.x, uint64_t{2} * (*this)[op.out].width);
+  }
+
+  void check_op(const SelectLogits& op) const {
+    expect_f32(op.x);
+    expect_f32(op.out);
+    expect_width(op.out, (*this)[op.x].width);
+  }
+
+  void check_op(const Argmax& op) const {
+    expect_f32(op.logits);
+    expect_width(op.logits, resources_.vocab_size);
+    if (!head_) fail("argmax before select_logits");
+  }
+
+  const Plan& plan_;
+  const Resources& resources_;
+  std::vector<bool> defined_;
+  std::vector<uint32_t> writers_end_;  // elements of a row written so far
+  bool head_ = false;                  // after select_logits
+};
+
+}  // namespace
+
+void verify(const Plan& plan, const Resources& resources) {
+  with_context(fmt::format("plan {}", plan.name), [&] { Verifier(plan, resources).run(); });
+}
+
+}  // namespace wisp::plan
