@@ -10,13 +10,15 @@ namespace wisp::formats {
 inline float f16_to_f32(uint16_t half) {
   const uint32_t sign = uint32_t{half & 0x8000u} << 16;
   const uint32_t magnitude = half & 0x7fffu;
-  // Moved to the f32 fields the value is 2^112 too small, subnormals included.
-  float value = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
+  uint32_t bits = 0;
   if (magnitude >= 0x7c00) {
-    value =
-        std::bit_cast<float>(0x7f800000u | magnitude << 13 | (magnitude > 0x7c00 ? 0x400000u : 0u));
+    bits = 0x7f800000u | magnitude << 13 | (magnitude > 0x7c00 ? 0x400000u : 0u);
+  } else if (magnitude >= 0x400) {
+    bits = (magnitude << 13) + 0x38000000u;  // the exponent bias grows from 15 to 127
+  } else {
+    bits = std::bit_cast<uint32_t>(static_cast<float>(magnitude) * 0x1p-24f);
   }
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(value) | sign);
+  return std::bit_cast<float>(sign | bits);
 }
 
 // f32 to IEEE binary16 bits, to nearest, ties to even; overflow gives infinity, underflow a

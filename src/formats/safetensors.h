@@ -25,8 +25,9 @@ MappedTensors open_safetensors(const std::filesystem::path& path);
 // must lie where the index says. Throws Error beginning with the path at fault.
 MappedTensors open_safetensors_index(const std::filesystem::path& index_path);
 
-// Writes the tensors (names are unique, data as TensorView demands) with each aligned to 8 bytes or
-// better. The file is whole or untouched. Throws Error.
+// Writes the tensors, those with wider elements first, so that each is aligned to its element. The
+// file is whole or untouched. Throws Error, also for a type that safetensors has not or a name used
+// twice.
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors);
 
 }  // namespace wisp::formats

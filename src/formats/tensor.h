@@ -35,6 +35,9 @@ struct MappedTensors {
 // "[2, 3]".
 std::string shape_text(std::span<const uint64_t> shape);
 
+// Throws Error naming two tensors whose data overlap. All data must lie in one array.
+void require_disjoint(std::span<const TensorView> tensors);
+
 // All values of a tensor as f32. Throws Error naming the tensor when its type has no float values.
 std::vector<float> tensor_to_f32(const TensorView& tensor);
 

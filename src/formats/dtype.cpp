@@ -1,0 +1,122 @@
+#include "formats/dtype.h"
+
+#include <array>
+#include <string>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "formats/codec.h"
+#include "formats/quoted.h"
+
+namespace wisp::formats {
+
+namespace {
+
+constexpr auto kNoGguf = std::nullopt;
+
+// In the order of the enum.
+// clang-format off
+constexpr DTypeInfo kDTypes[] = {
+    // type, name, elements and bytes of a block, GGUF id, safetensors name, weight, decode, encode, WGSL
+    {DType::F32,  "F32",  1,   4,   0,  "F32",  true,  dequantize_f32,  quantize_f32,  "codec/f32.wgsl"},
+    {DType::F16,  "F16",  1,   2,   1,  "F16",  true,  dequantize_f16,  quantize_f16,  "codec/f16.wgsl"},
+    {DType::BF16, "BF16", 1,   2,   30, "BF16", true,  dequantize_bf16, quantize_bf16, "codec/bf16.wgsl"},
+    {DType::F64,  "F64",  1,   8,   28, "F64",  false, nullptr, nullptr, ""},
+    {DType::I8,   "I8",   1,   1,   24, "I8",   false, nullptr, nullptr, ""},
+    {DType::I16,  "I16",  1,   2,   25, "I16",  false, nullptr, nullptr, ""},
+    {DType::I32,  "I32",  1,   4,   26, "I32",  false, nullptr, nullptr, ""},
+    {DType::I64,  "I64",  1,   8,   27, "I64",  false, nullptr, nullptr, ""},
+    {DType::U8,   "U8",   1,   1,   kNoGguf, "U8",   false, nullptr, nullptr, ""},
+    {DType::U16,  "U16",  1,   2,   kNoGguf, "U16",  false, nullptr, nullptr, ""},
+    {DType::U32,  "U32",  1,   4,   kNoGguf, "U32",  false, nullptr, nullptr, ""},
+    {DType::U64,  "U64",  1,   8,   kNoGguf, "U64",  false, nullptr, nullptr, ""},
+    {DType::BOOL, "BOOL", 1,   1,   kNoGguf, "BOOL", false, nullptr, nullptr, ""},
+    {DType::Q4_0, "Q4_0", 32,  18,  2,  "",     true,  dequantize_q4_0, quantize_q4_0, "codec/q4_0.wgsl"},
+    {DType::Q4_1, "Q4_1", 32,  20,  3,  "",     true,  dequantize_q4_1, quantize_q4_1, "codec/q4_1.wgsl"},
+    {DType::Q8_0, "Q8_0", 32,  34,  8,  "",     true,  dequantize_q8_0, quantize_q8_0, "codec/q8_0.wgsl"},
+    {DType::Q4_K, "Q4_K", 256, 144, 12, "",     true,  dequantize_q4_k, nullptr,       "codec/q4_k.wgsl"},
+    {DType::Q6_K, "Q6_K", 256, 210, 14, "",     true,  dequantize_q6_k, nullptr,       "codec/q6_k.wgsl"},
+};
+// clang-format on
+
+constexpr bool rows_follow_enum() {
+  for (size_t i = 0; i < std::size(kDTypes); ++i) {
+    if (static_cast<size_t>(kDTypes[i].dtype) != i) return false;
+  }
+  return std::size(kDTypes) == static_cast<size_t>(DType::Q6_K) + 1;
+}
+static_assert(rows_follow_enum());
+
+// GGUF's type names by id, those of retired types too.
+constexpr std::string_view kGgufTypeNames[] = {
+    "F32",   "F16",        "Q4_0",       "Q4_1",       "Q4_2",     "Q4_3",     "Q5_0",
+    "Q5_1",  "Q8_0",       "Q8_1",       "Q2_K",       "Q3_K",     "Q4_K",     "Q5_K",
+    "Q6_K",  "Q8_K",       "IQ2_XXS",    "IQ2_XS",     "IQ3_XXS",  "IQ1_S",    "IQ4_NL",
+    "IQ3_S", "IQ2_S",      "IQ4_XS",     "I8",         "I16",      "I32",      "I64",
+    "F64",   "IQ1_M",      "BF16",       "Q4_0_4_4",   "Q4_0_4_8", "Q4_0_8_8", "TQ1_0",
+    "TQ2_0", "IQ4_NL_4_4", "IQ4_NL_4_8", "IQ4_NL_8_8", "MXFP4",    "NVFP4",    "Q1_0",
+};
+
+constexpr bool rows_agree_with_gguf_names() {
+  for (const DTypeInfo& info : kDTypes) {
+    if (info.gguf_id && kGgufTypeNames[*info.gguf_id] != info.name) return false;
+  }
+  return true;
+}
+static_assert(rows_agree_with_gguf_names());
+
+constexpr std::string_view kOtherSafetensorsNames[] = {
+    "F8_E4M3", "F8_E5M2", "F8_E8M0", "F6_E2M3", "F6_E3M2", "F4", "C64",
+};
+
+}  // namespace
+
+const DTypeInfo& dtype_info(DType dtype) {
+  ensure(static_cast<size_t>(dtype) < std::size(kDTypes), "dtype has a row");
+  return kDTypes[static_cast<size_t>(dtype)];
+}
+
+std::span<const DTypeInfo> all_dtypes() { return kDTypes; }
+
+DType dtype_from_gguf(uint32_t id) {
+  for (const DTypeInfo& info : kDTypes) {
+    if (info.gguf_id == id) return info.dtype;
+  }
+  if (id < std::size(kGgufTypeNames)) {
+    fail("type {} is not supported yet", kGgufTypeNames[id]);
+  }
+  fail("unknown type id {}", id);
+}
+
+DType dtype_from_safetensors(std::string_view name) {
+  for (const DTypeInfo& info : kDTypes) {
+    if (!name.empty() && info.safetensors_name == name) return info.dtype;
+  }
+  for (const std::string_view other : kOtherSafetensorsNames) {
+    if (other == name) fail("type {} is not supported yet", name);
+  }
+  fail("unknown type {}", in_quotes(name));
+}
+
+uint64_t row_bytes(DType dtype, uint64_t cols) {
+  const DTypeInfo& info = dtype_info(dtype);
+  if (cols % info.block_elements != 0) {
+    fail("a row of {} values is not a whole number of {} blocks of {}", cols, info.name,
+         info.block_elements);
+  }
+  return checked_mul(cols / info.block_elements, info.block_bytes, "bytes of a row");
+}
+
+uint64_t element_count(std::span<const uint64_t> shape) {
+  uint64_t count = 1;
+  for (const uint64_t dim : shape) count = checked_mul(count, dim, "number of elements");
+  return count;
+}
+
+uint64_t tensor_bytes(DType dtype, std::span<const uint64_t> shape) {
+  if (shape.empty()) return row_bytes(dtype, 1);
+  const uint64_t rows = element_count(shape.first(shape.size() - 1));
+  return checked_mul(rows, row_bytes(dtype, shape.back()), "bytes of a tensor");
+}
+
+}  // namespace wisp::formats

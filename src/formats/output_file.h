@@ -1,0 +1,37 @@
+// Files written piece by piece that appear whole or not at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string_view>
+
+namespace wisp::formats {
+
+// Writes to a temporary file beside `path`; commit() renames it, destruction without commit removes
+// it. Every failure throws Error naming `path`.
+class OutputFile {
+ public:
+  explicit OutputFile(std::filesystem::path path);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text);
+  // Zeros up to the next multiple of `alignment`.
+  void pad(uint64_t alignment);
+  void commit();
+
+ private:
+  [[noreturn]] void fail_to_write(std::string_view reason) const;
+
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  std::ofstream out_;
+  uint64_t position_ = 0;
+};
+
+}  // namespace wisp::formats
