@@ -1,0 +1,58 @@
+// From a path to something that answers: opens the files, chooses the backend, loads the weights,
+// prepares the plans.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "backend/backend.h"
+#include "backend/create.h"
+#include "engine/engine.h"
+#include "formats/checkpoint.h"
+#include "model/model.h"
+
+namespace wisp::engine {
+
+struct LoadOptions {
+  std::filesystem::path model;
+  backend::Choice backend = backend::Choice::automatic;
+  std::string adapter;   // index or part of the name; empty: the best
+  uint32_t threads = 0;  // CPU backend; 0: one a processor
+  model::Math math = model::Math::fast;
+  formats::DType kv_dtype = formats::DType::F16;
+  uint32_t context = 0;    // positions a sequence; 0: the model's, at most 8,192
+  uint32_t max_slots = 1;  // sequences at once; KV pages are there for all of them
+  uint32_t prefill_chunk = 512;
+  uint32_t max_logits = 16;  // rows of logits that the prefill plan holds at once
+  std::optional<uint64_t> shuffle_seed;
+  bool profile = false;
+  std::function<void(uint64_t done_bytes, uint64_t total_bytes)> progress;  // may be empty
+};
+
+// Owns everything below an Engine. One thread uses it.
+class LoadedModel {
+ public:
+  // Throws Error: what could not be read or does not fit, with the numbers.
+  explicit LoadedModel(const LoadOptions& options);
+
+  const formats::Checkpoint& checkpoint() const { return checkpoint_; }
+  const model::ModelConfig& config() const { return model_.config; }
+  backend::Backend& backend() { return *backend_; }
+  uint32_t context() const { return engine_options_.context; }
+
+  // A new engine on the loaded weights. Only one may be busy at a time.
+  std::unique_ptr<Engine> make_engine();
+
+ private:
+  formats::Checkpoint checkpoint_;
+  model::Model model_;
+  std::unique_ptr<backend::Backend> backend_;
+  ModelPlans plans_;
+  EngineOptions engine_options_;
+};
+
+}  // namespace wisp::engine
