@@ -1,0 +1,36 @@
+// Helpers of the tests that run whole models: fixtures, and requests through an engine.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/load.h"
+
+namespace wisp::engine {
+
+struct Golden {
+  std::filesystem::path folder;
+  std::vector<int32_t> tokens;
+  std::vector<float> logits;  // [tokens, vocab]
+  std::vector<int32_t> greedy;
+  size_t vocab = 0;
+  float std = 0.0F;  // of the logits
+};
+
+// The fixture tests/data/models/NAME.
+Golden load_golden(const std::string& name);
+
+struct Output {
+  std::vector<int32_t> tokens;  // chosen ones
+  std::vector<float> logits;    // rows in order of position
+  FinishReason finish = FinishReason::none;
+  std::string error;
+};
+
+// Runs the requests together; a request i enters at step delays[i] (0 where there is none).
+std::vector<Output> run_all(Engine& engine, const std::vector<Request>& requests,
+                            const std::vector<uint32_t>& delays = {});
+
+}  // namespace wisp::engine

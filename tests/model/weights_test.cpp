@@ -1,0 +1,116 @@
+#include "model/weights.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/error.h"
+#include "formats/safetensors.h"
+#include "model/model.h"
+
+namespace wisp::model {
+namespace {
+
+using formats::TensorView;
+
+const std::filesystem::path kLlama =
+    std::filesystem::path(WISP_SOURCE_DIR) / "tests/data/models/llama";
+
+// Copies the llama fixture's config and the tensors that `change` leaves in its list, then loads
+// the result.
+Model load_changed(void (*change)(std::vector<TensorView>&)) {
+  static std::vector<std::byte> spare(1 << 20);
+  const auto source = formats::Checkpoint::open(kLlama);
+  std::vector<TensorView> tensors(source.tensors().begin(), source.tensors().end());
+  change(tensors);
+  const auto folder = std::filesystem::path(testing::TempDir()) / "wisp_weights_test";
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy_file(kLlama / "config.json", folder / "config.json",
+                             std::filesystem::copy_options::overwrite_existing);
+  for (TensorView& t : tensors) {
+    const uint64_t bytes = formats::tensor_bytes(t.dtype, t.shape);
+    if (bytes != t.data.size()) t.data = std::span(spare).first(bytes);
+  }
+  formats::write_safetensors(folder / "model.safetensors", tensors);
+  const auto checkpoint = formats::Checkpoint::open(folder);
+  return load_model(checkpoint, {});
+}
+
+std::string error_of(void (*change)(std::vector<TensorView>&)) {
+  try {
+    load_changed(change);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TensorView& named(std::vector<TensorView>& tensors, std::string_view name) {
+  for (TensorView& t : tensors) {
+    if (t.name == name) return t;
+  }
+  throw std::logic_error("no such tensor");
+}
+
+TEST(Weights, QkvAndGateUpAreOneMatrixEach) {
+  const auto checkpoint = formats::Checkpoint::open(kLlama);
+  const Model model = load_model(checkpoint, {});
+  ASSERT_EQ(model.layers[0].qkv.parts.size(), 1U);
+  EXPECT_EQ(model.layers[0].qkv.rows, 64U + 2 * 32U);
+  EXPECT_EQ(model.layers[0].gate_up.parts.size(), 1U);
+  EXPECT_EQ(model.weights.list.size(), model.weights.parts.size());
+}
+
+TEST(Weights, PartsOfOtherTypesStayApart) {
+  const auto name = "model.layers.0.self_attn.v_proj.weight";
+  const Model model = load_changed([](std::vector<TensorView>& t) {
+    named(t, "model.layers.0.self_attn.v_proj.weight").dtype = formats::DType::F32;
+  });
+  ASSERT_EQ(model.layers[0].qkv.parts.size(), 2U) << name;
+  EXPECT_EQ(model.layers[0].qkv.parts[1].rows, 32U);
+  const plan::Plan plan = build_plan(model, {.max_columns = 4, .max_logits = 4});
+  EXPECT_NE(to_string(plan, model.resources).find("out_offset=96"), std::string::npos);
+}
+
+TEST(Weights, MissingTensor) {
+  EXPECT_NE(error_of([](std::vector<TensorView>& t) {
+              std::erase_if(t, [](auto& v) { return v.name == "model.norm.weight"; });
+            }).find("tensor 'model.norm.weight' is missing"),
+            std::string::npos);
+}
+
+TEST(Weights, UnusedTensor) {
+  EXPECT_NE(error_of([](std::vector<TensorView>& t) {
+              t.push_back(t[0]);
+              t.back().name = "model.extra";
+            }).find("tensor 'model.extra' is not used by this model"),
+            std::string::npos);
+}
+
+TEST(Weights, RedundantTablesAreLeftAlone) {
+  EXPECT_EQ(error_of([](std::vector<TensorView>& t) {
+              t.push_back(t[0]);
+              t.back().name = "model.layers.0.self_attn.rotary_emb.inv_freq";
+            }),
+            "");
+}
+
+TEST(Weights, WrongShapeAndType) {
+  EXPECT_NE(
+      error_of([](std::vector<TensorView>& t) {
+        named(t, "model.layers.1.mlp.up_proj.weight").shape = {96, 32};
+      }).find("tensor 'model.layers.1.mlp.up_proj.weight' has shape [96, 32], expected [96, 64]"),
+      std::string::npos);
+  EXPECT_NE(error_of([](std::vector<TensorView>& t) {
+              named(t, "model.norm.weight").dtype = formats::DType::I32;
+            }).find("no weight type"),
+            std::string::npos);
+}
+
+TEST(Weights, AllProblemsAreCounted) {
+  EXPECT_NE(error_of([](std::vector<TensorView>& t) { t.clear(); }).find("more like it"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace wisp::model
