@@ -1,0 +1,138 @@
+"""llama.cpp's shared libraries through ctypes: tokens, logits and greedy continuations to compare with.
+
+The libraries come ready built inside the npm package @node-llama-cpp/linux-x64 (folder bins/linux-x64)."""
+
+import array
+import ctypes
+import pathlib
+
+I32P = ctypes.POINTER(ctypes.c_int32)
+
+
+class Params(ctypes.Structure):
+    """A parameter struct passed by value: opaque, at least as large as any real one (the x86-64 ABI copies it)."""
+
+    _fields_ = [("bytes", ctypes.c_uint8 * 512)]
+
+
+class Batch(ctypes.Structure):
+    _fields_ = [
+        ("n_tokens", ctypes.c_int32),
+        ("token", I32P),
+        ("embd", ctypes.c_void_p),
+        ("pos", I32P),
+        ("n_seq_id", I32P),
+        ("seq_id", ctypes.POINTER(I32P)),
+        ("logits", ctypes.POINTER(ctypes.c_int8)),
+    ]
+
+
+LOG = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
+
+
+class Library:
+    """The functions of one folder of libraries. One per process."""
+
+    def __init__(self, folder):
+        folder = pathlib.Path(folder).resolve()
+        ctypes.CDLL(str(self._one(folder, "libggml-base*.so*")), mode=ctypes.RTLD_GLOBAL)
+        ggml = ctypes.CDLL(str(self._one(folder, "libggml.*so*")), mode=ctypes.RTLD_GLOBAL)
+        self.llama = ctypes.CDLL(str(self._one(folder, "libllama.*so*")))
+        self._quiet = LOG(lambda level, text, data: None)
+        self.llama.llama_log_set(self._quiet, None)
+        ggml.ggml_backend_load_all_from_path(str(folder).encode())
+        self.llama.llama_backend_init()
+        self._declare()
+
+    @staticmethod
+    def _one(folder, pattern):
+        found = sorted(folder.glob(pattern))
+        if not found:
+            raise SystemExit(f"{folder}: no {pattern}")
+        return found[0]
+
+    def _declare(self):
+        pointer, i32, flag = ctypes.c_void_p, ctypes.c_int32, ctypes.c_bool
+        for name, result, arguments in [
+            ("llama_model_default_params", Params, []),
+            ("llama_context_default_params", Params, []),
+            ("llama_model_load_from_file", pointer, [ctypes.c_char_p, Params]),
+            ("llama_init_from_model", pointer, [pointer, Params]),
+            ("llama_free", None, [pointer]),
+            ("llama_batch_init", Batch, [i32, i32, i32]),
+            ("llama_decode", i32, [pointer, Batch]),
+            ("llama_get_logits_ith", ctypes.POINTER(ctypes.c_float), [pointer, i32]),
+            ("llama_model_get_vocab", pointer, [pointer]),
+            ("llama_vocab_n_tokens", i32, [pointer]),
+            ("llama_tokenize", i32, [pointer, ctypes.c_char_p, i32, I32P, i32, flag, flag]),
+        ]:
+            function = getattr(self.llama, name)
+            function.restype, function.argtypes = result, arguments
+
+
+class Model:
+    def __init__(self, library, path):
+        self.lib = library.llama
+        self.handle = self.lib.llama_model_load_from_file(str(path).encode(), self.lib.llama_model_default_params())
+        if not self.handle:
+            raise SystemExit(f"llama.cpp cannot load {path}")
+        self.vocab = self.lib.llama_model_get_vocab(self.handle)
+        self.vocab_size = self.lib.llama_vocab_n_tokens(self.vocab)
+
+    def tokenize(self, text, add_special, parse_special=True):
+        raw = text.encode()
+        ids = (ctypes.c_int32 * (len(raw) + 16))()
+        count = self.lib.llama_tokenize(self.vocab, raw, len(raw), ids, len(ids), add_special, parse_special)
+        return list(ids[:count])
+
+    def session(self, context):
+        return Session(self, context)
+
+
+class Session:
+    """One sequence with its cache."""
+
+    BATCH = 512
+
+    def __init__(self, model, context):
+        self.model, self.lib, self.position = model, model.lib, 0
+        params = self.lib.llama_context_default_params()
+        words = ctypes.cast(ctypes.byref(params), ctypes.POINTER(ctypes.c_uint32))
+        words[0], words[1], words[2], words[3] = context, self.BATCH, self.BATCH, 1
+        self.handle = self.lib.llama_init_from_model(model.handle, params)
+        if not self.handle:
+            raise SystemExit("llama.cpp cannot make a context")
+        self.batch = self.lib.llama_batch_init(self.BATCH, 0, 1)
+
+    def close(self):
+        self.lib.llama_free(self.handle)
+
+    def feed(self, tokens):
+        """Runs the tokens and returns their logits, an array('f') each."""
+        rows = []
+        for begin in range(0, len(tokens), self.BATCH):
+            piece = tokens[begin : begin + self.BATCH]
+            self.batch.n_tokens = len(piece)
+            for i, token in enumerate(piece):
+                self.batch.token[i], self.batch.pos[i] = token, self.position + i
+                self.batch.n_seq_id[i], self.batch.seq_id[i][0], self.batch.logits[i] = 1, 0, 1
+            if self.lib.llama_decode(self.handle, self.batch):
+                raise SystemExit("llama_decode failed")
+            for i in range(len(piece)):
+                pointer = self.lib.llama_get_logits_ith(self.handle, i)
+                row = array.array("f")
+                row.frombytes(ctypes.string_at(pointer, 4 * self.model.vocab_size))
+                rows.append(row)
+            self.position += len(piece)
+        return rows
+
+    def greedy(self, prompt, count):
+        """`count` greedy tokens after the prompt, and the logits that chose them."""
+        row = self.feed(prompt)[-1]
+        tokens, rows = [], []
+        for _ in range(count):
+            token = max(range(len(row)), key=row.__getitem__)
+            tokens.append(token)
+            rows.append(row)
+            row = self.feed([token])[0]
+        return tokens, rows
