@@ -22,38 +22,47 @@ namespace wisp::engine {
 
 enum class RequestId : uint64_t {};
 
+// Tokens 0..n-1 of a sequence are prompt, forced and chosen ones in this order. The column at
+// position p takes token p, and its logits say what token p + 1 may be. With max_new_tokens = N the
+// last of the given tokens and every chosen token but the last choose one, so N rows of logits
+// choose N tokens and the last of them is never run.
 struct Request {
-  std::vector<int32_t> prompt;  // runs in the prefill class
+  std::vector<int32_t> prompt = {};  // runs in the prefill class; may be empty
   // Tokens after the prompt that are given, not chosen: they run one by one in the decode class, as
   // if generated.
-  std::vector<int32_t> forced;
-  uint32_t max_new_tokens = 0;      // chosen tokens, after prompt and forced
-  std::vector<int32_t> end_tokens;  // a chosen token of these ends the request (it is reported)
-  SamplingOptions sampling;
-  bool prompt_logits = false;  // logits of every prompt position
-  bool generated_logits =
-      false;  // logits of every position after the prompt: of forced and of chosen tokens
+  std::vector<int32_t> forced = {};
+  uint32_t max_new_tokens = 0;  // tokens to choose after prompt and forced; 0: only run those
+  std::vector<int32_t> end_tokens =
+      {};  // a chosen token of these ends the request (it is reported)
+  SamplingOptions sampling = {};
+  bool prompt_logits = false;  // report the logits of every prompt position
+  // Report the logits of the last prompt position and of every later one: the rows that foretell
+  // the forced and the chosen tokens, in their order.
+  bool generated_logits = false;
 };
 
+// length: everything asked for is done. context_full: the last position of the context was run and
+// more tokens were asked for; its own token is still reported.
 enum class FinishReason : uint8_t { none, length, end_token, context_full, cancelled, error };
 
-// One position of one request became known. Events of a request come in order of position.
+// One position of one request became known. A position has an event if a token was chosen from it,
+// its logits were asked for, or the request ends there. Events of a request come in order of
+// position, each position once, whatever was preempted.
 struct Event {
   RequestId request{};
-  uint32_t position = 0;  // of the column whose logits these are
-  std::optional<int32_t>
-      token;  // the token chosen after that position; absent inside prompt and forced
-  std::vector<float> logits;                 // [vocab_size] where asked for
+  uint32_t position = 0;              // cancelled, error: the first position without a result
+  std::optional<int32_t> token = {};  // chosen from the logits of this position: token position + 1
+  std::vector<float> logits = {};     // [vocab_size] where asked for
   FinishReason finish = FinishReason::none;  // set on the last event of a request
-  std::string error;                         // with FinishReason::error: one line
+  std::string error = {};                    // with FinishReason::error: one line
 };
 
 // Both plans of one model, prepared on the backend.
 struct ModelPlans {
   backend::PlanHandle prefill{};
   backend::PlanHandle decode{};
-  uint32_t prefill_columns = 512;  // capacity of the prefill plan
-  uint32_t decode_columns = 1;     // capacity of the decode plan, at most max_slots
+  uint32_t prefill_columns = 512;  // capacity of the prefill plan; at least 64 or the context
+  uint32_t decode_columns = 1;     // capacity of the decode plan; more than max_slots is no use
   uint32_t vocab_size = 0;
 };
 
@@ -64,11 +73,11 @@ struct EngineOptions {
   uint32_t max_pages_per_slot = 0;  // block-table stride
   uint32_t prefill_chunk = 512;     // prompt tokens of one sequence in a step; a multiple of 64
   // Permutes arrival, slots and pages (tests of batch invariance).
-  std::optional<uint64_t> shuffle_seed;
+  std::optional<uint64_t> shuffle_seed = {};
 };
 
 struct EngineStats {
-  uint64_t steps = 0;
+  uint64_t steps = 0;             // submitted to the backend
   uint64_t prompt_tokens = 0;     // columns run in the prefill class, replays included
   uint64_t generated_tokens = 0;  // tokens chosen
   uint64_t preemptions = 0;
@@ -86,13 +95,17 @@ class Engine {
   // than the context, naming both numbers.
   RequestId add(Request request);
 
-  // Ends a request at the next step; its last event says cancelled. Unknown ids are ignored.
+  // Ends a request: the next step's events hold its last one, which says cancelled. Unknown and
+  // finished ids are ignored.
   void cancel(RequestId id);
 
+  // Whether step() has anything to do or to tell.
   bool busy() const;
 
-  // Schedules and runs one step, keeps a few steps in flight while no host decision is needed, and
-  // returns what became known. Throws Error when the device failed; the engine is then unusable.
+  // Queues steps on the device, a few ahead while no decision of the host is needed (greedy
+  // sequences go on from the token that the device holds), waits for the oldest one and returns
+  // what became known, which may be nothing. Throws what the backend throws when the device failed;
+  // the engine is then unusable: busy() is false and every further call throws.
   std::vector<Event> step();
 
   EngineStats stats() const;

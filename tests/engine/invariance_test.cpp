@@ -1,103 +1,162 @@
-// A request's tokens and logits are the same bits whatever runs beside it, wherever its slot and
-// pages are.
+// Whatever runs beside it, wherever it lies and however often it is preempted: a request's events
+// are those of the request alone.
 #include <gtest/gtest.h>
 
-#include <random>
-#include <tuple>
+#include <algorithm>
 
-#include "model_runs.h"
+#include "engine/pages.h"
+#include "engine/random.h"
+#include "harness.h"
 
 namespace wisp::engine {
 namespace {
 
-using Param = std::tuple<const char*, backend::Choice>;
-
-class InvarianceTest : public testing::TestWithParam<Param> {};
-
-std::vector<Request> mixed_requests(size_t count, uint32_t vocab, uint32_t max_prompt) {
-  std::mt19937 random(7);
-  std::vector<Request> requests;
-  for (size_t i = 0; i < count; ++i) {
-    Request request{.max_new_tokens = 1 + static_cast<uint32_t>(random() % 12),
-                    .generated_logits = true};
-    const uint32_t length = i == 0 ? 1 : 1 + static_cast<uint32_t>(random() % max_prompt);
-    for (uint32_t t = 0; t < length; ++t)
-      request.prompt.push_back(static_cast<int32_t>(random() % vocab));
-    requests.push_back(std::move(request));
+class Dice {
+ public:
+  explicit Dice(uint64_t seed) : seed_(seed) {}
+  // From `low` to `high`, both included.
+  uint32_t roll(uint32_t low, uint32_t high) {
+    return low + static_cast<uint32_t>(random_bits(seed_, count_++) % (high - low + 1));
   }
-  return requests;
+  bool one_in(uint32_t n) { return roll(1, n) == 1; }
+
+ private:
+  uint64_t seed_;
+  uint64_t count_ = 0;
+};
+
+struct Planned {
+  Request request;
+  uint32_t arrives = 0;               // before which step
+  std::optional<uint32_t> cancelled;  // likewise
+};
+
+RigOptions random_options(Dice& dice) {
+  RigOptions options;
+  options.vocab_size = dice.roll(2, 60);
+  options.context = dice.roll(310, 500);
+  options.max_slots = dice.roll(1, 8);
+  const uint32_t least = pages_for(options.context);
+  options.num_pages = dice.roll(least, least + 4);
+  options.prefill_columns = dice.roll(64, 400);
+  options.prefill_chunk = 64 * dice.roll(1, 4);
+  options.decode_columns = dice.roll(1, options.max_slots);
+  if (dice.one_in(4)) options.poison = static_cast<int32_t>(options.vocab_size) - 1;
+  return options;
 }
 
-LoadedModel load(const Golden& golden, backend::Choice backend, uint32_t slots,
-                 std::optional<uint64_t> seed) {
-  return LoadedModel({.model = golden.folder,
-                      .backend = backend,
-                      .context = 384,
-                      .max_slots = slots,
-                      .prefill_chunk = 128,
-                      .shuffle_seed = seed});
+Request random_request(Dice& dice, const RigOptions& options) {
+  const auto tokens = [&](uint32_t count) {
+    return random_tokens(dice.roll(0, 1'000'000), count, options.vocab_size);
+  };
+  Request request;
+  const uint32_t length = dice.one_in(3) ? dice.roll(1, 300) : dice.roll(1, 90);
+  request.prompt = tokens(dice.one_in(6) ? 0 : length);
+  if (request.prompt.empty() || dice.one_in(4)) request.forced = tokens(dice.roll(1, 10));
+  request.max_new_tokens = dice.one_in(6) ? 0 : dice.roll(1, 120);
+  if (dice.one_in(3)) request.end_tokens = tokens(dice.roll(1, 2));
+  request.prompt_logits = dice.one_in(6);
+  request.generated_logits = dice.one_in(4);
+  if (dice.one_in(3)) {
+    request.sampling.temperature = static_cast<float>(dice.roll(0, 3)) * 0.5F;
+    request.sampling.top_k = dice.roll(0, 10);
+    request.sampling.top_p = static_cast<float>(dice.roll(1, 4)) * 0.25F;
+    request.sampling.repeat_penalty = dice.one_in(2) ? 1.0F : 1.3F;
+    request.sampling.seed = dice.roll(0, 100);
+  }
+  return request;
 }
 
-void expect_equal(const Output& a, const Output& b, const std::string& what) {
-  EXPECT_EQ(a.error, "") << what;
-  EXPECT_EQ(a.tokens, b.tokens) << what;
-  EXPECT_EQ(a.logits, b.logits) << what;
+EventLog run(Rig& rig, const std::vector<Planned>& planned, std::vector<RequestId>& ids) {
+  EventLog log;
+  ids.assign(planned.size(), RequestId{~uint64_t{0}});
+  for (uint32_t now = 0; now < 200; ++now) {
+    for (size_t i = 0; i < planned.size(); ++i) {
+      if (planned[i].arrives == now) ids[i] = rig.engine.add(planned[i].request);
+      if (planned[i].cancelled == now) rig.engine.cancel(ids[i]);
+    }
+    rig.step(log);
+  }
+  rig.finish(log);
+  return log;
 }
 
-TEST_P(InvarianceTest, AloneAndAmongOthers) {
-  const auto [name, backend] = GetParam();
-  const Golden golden = load_golden(name);
-  const std::vector<Request> requests = mixed_requests(8, static_cast<uint32_t>(golden.vocab), 300);
-  std::vector<Output> alone;
-  {
-    LoadedModel model = load(golden, backend, 1, {});
-    for (const Request& request : requests) {
-      alone.push_back(run_all(*model.make_engine(), {request})[0]);
-      EXPECT_EQ(alone.back().tokens.size(), request.max_new_tokens);
+// A cancelled request told a part of what it would have told, then that it was cancelled.
+void expect_events(std::vector<Event> found, std::vector<Event> expected, bool cancelled) {
+  ASSERT_FALSE(found.empty());
+  if (cancelled && found.back().finish == FinishReason::cancelled) {
+    found.pop_back();
+    ASSERT_LT(found.size(), expected.size());
+    expected.resize(found.size());
+  }
+  EXPECT_EQ(describe(found), describe(expected));
+}
+
+TEST(Invariance, EventsAreThoseOfTheRequestAlone) {
+  uint64_t preemptions = 0;
+  uint64_t chained = 0;
+  for (uint64_t trial = 0; trial < 150; ++trial) {
+    SCOPED_TRACE(trial);
+    Dice dice(trial);
+    RigOptions options = random_options(dice);
+    std::vector<Planned> planned(dice.roll(1, 12));
+    for (Planned& one : planned) {
+      one.request = random_request(dice, options);
+      one.arrives = dice.one_in(2) ? 0 : dice.roll(0, 100);
+      if (dice.one_in(6)) one.cancelled = one.arrives + dice.roll(0, 60);
+    }
+    for (const bool shuffle : {false, true}) {
+      if (shuffle) options.shuffle_seed = trial;
+      Rig rig(options);
+      std::vector<RequestId> ids;
+      EventLog log = run(rig, planned, ids);
+      ASSERT_EQ(log.size(), planned.size());
+      for (size_t i = 0; i < planned.size(); ++i) {
+        SCOPED_TRACE(i);
+        expect_events(log[ids[i]], expected_events(planned[i].request, options),
+                      planned[i].cancelled.has_value());
+      }
+      EXPECT_EQ(rig.backend.num_in_flight(), 0U);
+      preemptions += rig.engine.stats().preemptions;
+      chained += rig.backend.num_chained();
+      // No page and no slot is lost: a request that needs them all still runs.
+      const Request last{.prompt = random_tokens(trial, options.context, options.vocab_size),
+                         .prompt_logits = false};
+      const RequestId id = rig.engine.add(last);
+      EXPECT_EQ(describe(rig.finish()[id]), describe(expected_events(last, options)));
     }
   }
-  for (const uint64_t seed : {1, 2, 3}) {
-    LoadedModel model = load(golden, backend, 5, seed);
-    const std::vector<uint32_t> delays = {0, 0, 1, 2, 3, 3, 5, 8};
-    const std::vector<Output> together = run_all(*model.make_engine(), requests, delays);
-    for (size_t i = 0; i < requests.size(); ++i) {
-      expect_equal(together[i], alone[i],
-                   "seed " + std::to_string(seed) + " request " + std::to_string(i));
+  EXPECT_GT(preemptions, 100U);
+  EXPECT_GT(chained, 10'000U);
+}
+
+TEST(Invariance, ManyShufflesOfOneBatch) {
+  RigOptions options;
+  options.max_slots = 16;
+  options.num_pages = 80;
+  options.decode_columns = 8;
+  std::vector<Planned> planned;
+  for (const uint32_t length : {1, 15, 16, 64, 65, 127, 200, 300}) {
+    Planned one;
+    one.request = {.prompt = random_tokens(length, length, 32),
+                   .max_new_tokens = 20 + length % 50,
+                   .generated_logits = length % 2 == 0};
+    one.arrives = length % 30;
+    planned.push_back(one);
+  }
+  for (uint64_t i = 0; i < 24; ++i) {
+    planned.push_back({{.prompt = random_tokens(500 + i, 30, 32), .max_new_tokens = 40}, 0, {}});
+  }
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    options.shuffle_seed = seed;
+    Rig rig(options);
+    std::vector<RequestId> ids;
+    EventLog log = run(rig, planned, ids);
+    for (size_t i = 0; i < planned.size(); ++i) {
+      expect_events(log[ids[i]], expected_events(planned[i].request, options), false);
     }
   }
 }
-
-class WideBatchTest : public testing::TestWithParam<backend::Choice> {};
-
-TEST_P(WideBatchTest, AmongSixtyThreeOthers) {
-  const backend::Choice backend = GetParam();
-  const Golden golden = load_golden("llama");
-  const std::vector<Request> requests = mixed_requests(64, static_cast<uint32_t>(golden.vocab), 40);
-  LoadedModel wide = load(golden, backend, 64, 11);
-  const std::vector<Output> together = run_all(*wide.make_engine(), requests);
-  LoadedModel narrow = load(golden, backend, 1, {});
-  for (size_t i = 0; i < requests.size(); i += 7) {
-    expect_equal(together[i], run_all(*narrow.make_engine(), {requests[i]})[0], std::to_string(i));
-  }
-}
-
-std::string test_name(const testing::TestParamInfo<Param>& info) {
-  const auto [name, backend] = info.param;
-  return std::string(name) + (backend == backend::Choice::cpu ? "_cpu" : "_webgpu");
-}
-
-INSTANTIATE_TEST_SUITE_P(Models, InvarianceTest,
-                         testing::Combine(testing::Values("llama", "qwen3_odd", "mistral_swa",
-                                                          "qwen2", "smollm3", "ministral3_scaled"),
-                                          testing::Values(backend::Choice::cpu,
-                                                          backend::Choice::webgpu)),
-                         test_name);
-
-INSTANTIATE_TEST_SUITE_P(Backends, WideBatchTest,
-                         testing::Values(backend::Choice::cpu, backend::Choice::webgpu),
-                         [](const auto& info) {
-                           return info.param == backend::Choice::cpu ? "cpu" : "webgpu";
-                         });
 
 }  // namespace
 }  // namespace wisp::engine

@@ -1,0 +1,103 @@
+// A request's tokens and logits are the same bits whatever runs beside it, wherever its slot and
+// pages are.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <tuple>
+
+#include "model_runs.h"
+
+namespace wisp::engine {
+namespace {
+
+using Param = std::tuple<const char*, backend::Choice>;
+
+class InvarianceTest : public testing::TestWithParam<Param> {};
+
+std::vector<Request> mixed_requests(size_t count, uint32_t vocab, uint32_t max_prompt) {
+  std::mt19937 random(7);
+  std::vector<Request> requests;
+  for (size_t i = 0; i < count; ++i) {
+    Request request{.max_new_tokens = 1 + static_cast<uint32_t>(random() % 12),
+                    .generated_logits = true};
+    const uint32_t length = i == 0 ? 1 : 1 + static_cast<uint32_t>(random() % max_prompt);
+    for (uint32_t t = 0; t < length; ++t)
+      request.prompt.push_back(static_cast<int32_t>(random() % vocab));
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+LoadedModel load(const Golden& golden, backend::Choice backend, uint32_t slots,
+                 std::optional<uint64_t> seed) {
+  return LoadedModel({.model = golden.folder,
+                      .backend = backend,
+                      .context = 384,
+                      .max_slots = slots,
+                      .prefill_chunk = 128,
+                      .shuffle_seed = seed});
+}
+
+void expect_equal(const Output& a, const Output& b, const std::string& what) {
+  EXPECT_EQ(a.error, "") << what;
+  EXPECT_EQ(a.tokens, b.tokens) << what;
+  EXPECT_EQ(a.logits, b.logits) << what;
+}
+
+TEST_P(InvarianceTest, AloneAndAmongOthers) {
+  const auto [name, backend] = GetParam();
+  const Golden golden = load_golden(name);
+  const std::vector<Request> requests = mixed_requests(8, static_cast<uint32_t>(golden.vocab), 300);
+  std::vector<Output> alone;
+  {
+    LoadedModel model = load(golden, backend, 1, {});
+    for (const Request& request : requests) {
+      alone.push_back(run_all(*model.make_engine(), {request})[0]);
+      EXPECT_EQ(alone.back().tokens.size(), request.max_new_tokens);
+    }
+  }
+  for (const uint64_t seed : {1, 2, 3}) {
+    LoadedModel model = load(golden, backend, 5, seed);
+    const std::vector<uint32_t> delays = {0, 0, 1, 2, 3, 3, 5, 8};
+    const std::vector<Output> together = run_all(*model.make_engine(), requests, delays);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      expect_equal(together[i], alone[i],
+                   "seed " + std::to_string(seed) + " request " + std::to_string(i));
+    }
+  }
+}
+
+class WideBatchTest : public testing::TestWithParam<backend::Choice> {};
+
+TEST_P(WideBatchTest, AmongSixtyThreeOthers) {
+  const backend::Choice backend = GetParam();
+  const Golden golden = load_golden("llama");
+  const std::vector<Request> requests = mixed_requests(64, static_cast<uint32_t>(golden.vocab), 40);
+  LoadedModel wide = load(golden, backend, 64, 11);
+  const std::vector<Output> together = run_all(*wide.make_engine(), requests);
+  LoadedModel narrow = load(golden, backend, 1, {});
+  for (size_t i = 0; i < requests.size(); i += 7) {
+    expect_equal(together[i], run_all(*narrow.make_engine(), {requests[i]})[0], std::to_string(i));
+  }
+}
+
+std::string test_name(const testing::TestParamInfo<Param>& info) {
+  const auto [name, backend] = info.param;
+  return std::string(name) + (backend == backend::Choice::cpu ? "_cpu" : "_webgpu");
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, InvarianceTest,
+                         testing::Combine(testing::Values("llama", "qwen3_odd", "mistral_swa",
+                                                          "qwen2", "smollm3", "ministral3_scaled"),
+                                          testing::Values(backend::Choice::cpu,
+                                                          backend::Choice::webgpu)),
+                         test_name);
+
+INSTANTIATE_TEST_SUITE_P(Backends, WideBatchTest,
+                         testing::Values(backend::Choice::cpu, backend::Choice::webgpu),
+                         [](const auto& info) {
+                           return info.param == backend::Choice::cpu ? "cpu" : "webgpu";
+                         });
+
+}  // namespace
+}  // namespace wisp::engine
