@@ -41,10 +41,10 @@ std::vector<AdapterInfo> list_adapters();
 struct DeviceOptions {
   // "" takes the best adapter (discrete, integrated, virtual, CPU), a number that of this index,
   // other text the best one whose name, driver or vendor contains it, whatever the case.
-  std::string adapter;
+  std::string adapter{};
   bool allow_cpu_adapter = true;  // false: "" refuses CPU drivers
   // Called once with what the device has; may switch optional features off or lower limits.
-  std::function<void(Capabilities&)> mask;
+  std::function<void(Capabilities&)> mask{};
   // Waits longer than this for submitted work become an Error. 0: 60 s, 900 s for CPU adapters.
   double timeout_seconds = 0;
 };

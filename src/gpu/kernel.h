@@ -112,12 +112,12 @@ class PipelineCache {
   std::map<std::string, std::shared_future<KernelPtr>, std::less<>> compiled_;
 };
 
-// Developer mode: kernels are read from this folder instead of those built into the program. An
-// empty path goes back to the built-in ones. Texts already compiled stay. Not thread-safe: call it
-// before kernels are compiled.
+// Developer mode: the files of this folder replace those of the same name built into the program.
+// An empty path goes back to the built-in ones. Texts already compiled stay. Not thread-safe: call
+// it before kernels are compiled.
 void set_kernel_directory(const std::filesystem::path& directory);
 
-// The built-in text of kernels/<file>, or that of the kernel directory. Throws Error naming it.
+// The text of kernels/<file>, from the kernel directory or built in. Throws Error naming it.
 std::string kernel_source(std::string_view file);
 
 }  // namespace wisp::gpu

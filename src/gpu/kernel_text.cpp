@@ -252,7 +252,9 @@ void set_kernel_directory(const std::filesystem::path& directory) {
 }
 
 std::string kernel_source(std::string_view file) {
-  if (!kernel_directory().empty()) return read_text(kernel_directory() / file);
+  if (!kernel_directory().empty() && std::filesystem::exists(kernel_directory() / file)) {
+    return read_text(kernel_directory() / file);
+  }
   const std::span<const EmbeddedKernel> table = embedded_kernels();
   const auto found = std::lower_bound(
       table.begin(), table.end(), file,
