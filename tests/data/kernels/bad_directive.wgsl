@@ -1,0 +1,3 @@
+//! ifdef X
+@compute @workgroup_size(1)
+fn main() {}

@@ -1,0 +1,3 @@
+//! params Q
+@compute @workgroup_size(1)
+fn main() {}

@@ -1,0 +1,3 @@
+@group(0)
+@compute @workgroup_size(1)
+fn main() {}
