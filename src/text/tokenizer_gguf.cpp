@@ -107,6 +107,19 @@ std::string read_charsmap(const Metadata& metadata) {
   return bytes;
 }
 
+// Whether merging text gives this token, which makes it ordinary text whatever it looks like:
+// Qwen's
+// </s> is one.
+bool made_by_merge(const std::vector<std::string>* merges, std::string_view text) {
+  if (merges == nullptr) return false;
+  return std::any_of(merges->begin(), merges->end(), [&](const std::string& merge) {
+    if (merge.size() != text.size() + 1) return false;
+    const size_t space = merge.find(' ', 1);
+    return space != std::string::npos && text.substr(0, space) == merge.substr(0, space) &&
+           text.substr(space) == merge.substr(space + 1);
+  });
+}
+
 bool name_contains(std::string name, std::string_view part) {
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -169,6 +182,7 @@ Tokenizer Tokenizer::from_gguf(const Metadata& metadata) {
       if (special) types[static_cast<size_t>(*special)] = kControl;
     }
   }
+  const std::vector<std::string>* merges = metadata.find_strings("tokenizer.ggml.merges");
   std::vector<EndToken> ends;
   for (const std::string_view key :
        {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id",
@@ -180,8 +194,10 @@ Tokenizer Tokenizer::from_gguf(const Metadata& metadata) {
   }
   if (eos) ends.push_back({*eos, (*tokens)[static_cast<size_t>(*eos)]});
   for (size_t i = 0; i < count; ++i) {
-    if (!is_end_text((*tokens)[i])) continue;
-    ends.push_back({static_cast<int32_t>(i), (*tokens)[i]});
+    const std::string& text = (*tokens)[i];
+    if (!is_end_text(text)) continue;
+    if (types[i] == kNormal && made_by_merge(merges, text)) continue;
+    ends.push_back({static_cast<int32_t>(i), text});
   }
   const std::vector<int32_t> end_ids = choose_end_ids(ends);
   // Some files give them the type of ordinary text.
@@ -189,7 +205,6 @@ Tokenizer Tokenizer::from_gguf(const Metadata& metadata) {
 
   const std::vector<float> scores = read_scores(metadata, count);
   const std::vector<TextRsBytes> token_views = views(tokens);
-  const std::vector<std::string>* merges = metadata.find_strings("tokenizer.ggml.merges");
   const std::vector<TextRsBytes> merge_views = views(merges);
   const std::string charsmap = read_charsmap(metadata);
   if ((model == "gpt2" || model == "gemma4") && merges == nullptr) {

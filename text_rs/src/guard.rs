@@ -22,7 +22,11 @@ fn install_hook() {
             let guarded = PANIC_AT.with(|at| match &mut *at.borrow_mut() {
                 Some(place) => {
                     *place = info.location().map_or(String::new(), |l| {
-                        format!(" ({}:{})", l.file().rsplit('/').next().unwrap_or(""), l.line())
+                        format!(
+                            " ({}:{})",
+                            l.file().rsplit('/').next().unwrap_or(""),
+                            l.line()
+                        )
                     });
                     true
                 }

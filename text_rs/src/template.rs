@@ -34,9 +34,12 @@ impl Template {
         environment.set_fuel(Some(FUEL));
         environment.add_filter("tojson", tojson);
         environment.add_test("sequence", is_sequence);
-        environment.add_function("raise_exception", |message: String| -> Result<Value, Error> {
-            Err(Error::new(ErrorKind::InvalidOperation, message))
-        });
+        environment.add_function(
+            "raise_exception",
+            |message: String| -> Result<Value, Error> {
+                Err(Error::new(ErrorKind::InvalidOperation, message))
+            },
+        );
         environment
             .add_template_owned("chat", without_generation_tags(source))
             .map_err(|error| describe(&error))?;
@@ -103,7 +106,9 @@ fn tojson(value: &Value, options: Kwargs) -> Result<Value, Error> {
         _ => (", ".to_string(), ": ".to_string()),
     };
     let style = JsonStyle {
-        ensure_ascii: options.get::<Option<bool>>("ensure_ascii")?.unwrap_or(false),
+        ensure_ascii: options
+            .get::<Option<bool>>("ensure_ascii")?
+            .unwrap_or(false),
         indent,
         item_separator,
         key_separator,

@@ -196,7 +196,10 @@ pub unsafe extern "C" fn text_rs_token_bytes(
 }
 
 #[no_mangle]
-pub unsafe extern "C" fn text_rs_token_is_special(tokenizer: *const TextTokenizer, id: i32) -> bool {
+pub unsafe extern "C" fn text_rs_token_is_special(
+    tokenizer: *const TextTokenizer,
+    id: i32,
+) -> bool {
     unsafe { &*tokenizer }.pieces().is_special(id)
 }
 
