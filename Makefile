@@ -10,32 +10,32 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 FORMATTED = git ls-files -co --exclude-standard '*.cpp' '*.h'
 
 .DEFAULT_GOAL := build
-.PHONY: build all run test check format clean distclean help
+.PHONY: build run test check format clean distclean help
 
-build: build/release/build.ninja  ## build build/release/wisp, installing what it needs
+# Ninja re-runs CMake when a CMakeLists.txt changes, so one configuration is enough.
+CONFIGURE = test -f build/release/build.ninja || cmake --preset release
+
+build:  ## build build/release/wisp, installing what it needs
+	@tools/setup.sh build
+	@$(CONFIGURE)
 	@cmake --build --preset release --target wisp
 
-all: build/release/build.ninja  ## build everything: program, tests, benchmarks
-	@cmake --build --preset release
-
-# Configured once; Ninja re-runs CMake when a CMakeLists.txt changes.
-build/release/build.ninja: setup-build
-	@test -f $@ || cmake --preset release
-
-.PHONY: setup-build
-setup-build:
-	@tools/setup.sh build
-
-run: build  ## let the default model answer PROMPT
-	@tools/setup.sh model
+run:  ## let the default model answer PROMPT
+	@tools/setup.sh build model
+	@$(CONFIGURE)
+	@cmake --build --preset release --target wisp
 	@build/release/wisp run -p "$$WISP_PROMPT"
 
-test: all  ## build and run all tests
-	@tools/setup.sh model test checks
+test:  ## build and run all tests
+	@tools/setup.sh build model test checks
+	@$(CONFIGURE)
+	@cmake --build --preset release
 	@tools/run_tests.py build/release
 
-check: all  ## format, lint, layering, sizes, orphans
-	@tools/setup.sh checks
+check:  ## format, lint, layering, sizes, orphans
+	@tools/setup.sh build checks
+	@$(CONFIGURE)
+	@cmake --build --preset release
 	@tools/check.py
 
 format:  ## format the C++ files in place

@@ -87,6 +87,15 @@ install_cargo() {
       "'$(cargo --version 2>&1 | head -n 1 || true)'"
 }
 
+# One line about why cargo failed, from its log.
+crate_reason() {
+  if grep -qE 'failed to (download|query|fetch)|spurious network|[Cc]ould not (connect|resolve)' "$1"; then
+    printf 'the crate registry cannot be reached'
+  else
+    grep -E '^error' "$1" | head -n 1 || true
+  fi
+}
+
 # Downloads the crates of a lock file once, so that the build itself needs no network.
 fetch_crates() {
   local lock=text_rs/Cargo.lock stamp log=build/setup-cargo.log
@@ -94,8 +103,8 @@ fetch_crates() {
   stamp=build/deps/crates-$(sha256sum "$lock" | cut -c 1-16)
   [ -f "$stamp" ] && return 0
   say "fetching the Rust crates of $lock"
-  cargo fetch --locked --manifest-path text_rs/Cargo.toml >"$log" 2>&1 ||
-    die "cannot fetch the crates of $lock: $(grep -E '^error' "$log" | head -n 1) (details: $log)"
+  CARGO_NET_RETRY=1 CARGO_HTTP_TIMEOUT=20 cargo fetch --locked --manifest-path text_rs/Cargo.toml >"$log" 2>&1 ||
+    die "cannot fetch the crates of $lock: $(crate_reason "$log") (details: $log)"
   rm -f build/deps/crates-*
   touch "$stamp"
 }
