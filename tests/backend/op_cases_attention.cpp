@@ -46,7 +46,7 @@ OpCase attention_case(const AttentionCase& a, KernelClass kernel_class, DType kv
   CaseBuilder b(fmt::format("attention_{}_{}_{}", a.name,
                             kernel_class == KernelClass::prefill ? "prefill" : "decode",
                             formats::dtype_name(kv_dtype)),
-                kernel_class, {.max_columns = 80, .max_positions = a.max_positions});
+                kernel_class, {.max_columns = 96, .max_positions = a.max_positions});
   b.result().resources.kv_dtype = kv_dtype;
   const plan::KvLayerId layer = b.kv_layer(a.num_kv_heads, a.head_dim, value_dim);
   const uint32_t width = (a.num_heads + a.num_kv_heads) * a.head_dim + a.num_kv_heads * value_dim;
