@@ -1,0 +1,15 @@
+// The CPU backend: the oracle of the GPU kernels, and the fallback where there is no GPU.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "backend/backend.h"
+
+namespace wisp::backend {
+
+// `threads`: how many run an op, the caller's included; 0: one a processor. Weights are used where
+// they lie; submit runs the step before it returns.
+std::unique_ptr<Backend> make_cpu_backend(size_t threads);
+
+}  // namespace wisp::backend

@@ -1,0 +1,32 @@
+// The ops of plan/op.h on the CPU. Each output element's order of operations depends on its row
+// (and the kernel class) alone, never on the other columns or on the threads.
+#pragma once
+
+#include <span>
+
+#include "backend/cpu/context.h"
+#include "plan/op.h"
+
+namespace wisp::backend::cpu {
+
+void run_embed(const OpContext& context, const plan::Embed& op);
+void run_rms_norm(const OpContext& context, const plan::RmsNorm& op);
+void run_add(const OpContext& context, const plan::Add& op);
+void run_quantize(const OpContext& context, const plan::Quantize& op);
+void run_linear(const OpContext& context, const plan::Linear& op);
+void run_linear_q8(const OpContext& context, const plan::Linear& op);  // for a q8 input
+void run_rope_kv(const OpContext& context, const plan::RopeKv& op);
+void run_attention(const OpContext& context, const plan::Attention& op);
+void run_glu(const OpContext& context, const plan::Glu& op);
+void run_select_logits(const OpContext& context, const plan::SelectLogits& op);
+
+// The lowest index of the largest of `logits`; finite: no NaN or infinity among them.
+struct Best {
+  uint32_t index = 0;
+  bool finite = true;
+};
+Best argmax(std::span<const float> logits);
+
+const char* simd_target();  // "AVX2"
+
+}  // namespace wisp::backend::cpu

@@ -1,0 +1,250 @@
+// Ops that work on each row by itself: RmsNorm, Add, Quantize, Glu.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/pointwise.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target, which re-includes this file.
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "backend/cpu/ops.h"
+#include "backend/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace wisp::backend::cpu::HWY_NAMESPACE {
+
+// out = x * (1 / sqrt(mean(x^2) + eps)) * (weight + offset), weight may be nullptr.
+void NormGroup(const float* x, float* out, size_t n, const float* weight, float eps, float offset) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  auto sum0 = hn::Zero(d);
+  auto sum1 = hn::Zero(d);
+  size_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const auto a = hn::LoadU(d, x + i);
+    const auto b = hn::LoadU(d, x + i + lanes);
+    sum0 = hn::MulAdd(a, a, sum0);
+    sum1 = hn::MulAdd(b, b, sum1);
+  }
+  float square = hn::GetLane(hn::SumOfLanes(d, hn::Add(sum0, sum1)));
+  for (; i < n; ++i) square += x[i] * x[i];
+  const float factor = 1.0F / std::sqrt(square / static_cast<float>(n) + eps);
+  ForEach(n, [&](auto tag, size_t at) HWY_ATTR {
+    auto v = hn::Mul(hn::LoadU(tag, x + at), hn::Set(tag, factor));
+    if (weight != nullptr) {
+      v = hn::Mul(v, hn::Add(hn::LoadU(tag, weight + at), hn::Set(tag, offset)));
+    }
+    hn::StoreU(v, tag, out + at);
+  });
+}
+
+void AddScaled(const float* a, const float* b, float* out, size_t n, float scale) {
+  ForEach(n, [&](auto tag, size_t i) HWY_ATTR {
+    const auto product = hn::Mul(hn::Set(tag, scale), hn::LoadU(tag, b + i));
+    hn::StoreU(hn::Add(hn::LoadU(tag, a + i), product), tag, out + i);
+  });
+}
+
+// One block of 32; returns the sum of its quants.
+HWY_INLINE int32_t QuantizeBlock(const float* x, int8_t* quants, float* scale) {
+  const hn::CappedTag<float, 8> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const hn::Rebind<int8_t, decltype(d)> d8;
+  auto largest = hn::Zero(d);
+  for (size_t i = 0; i < 32; i += hn::Lanes(d)) {
+    const auto v = hn::Abs(hn::LoadU(d, x + i));
+    // A NaN must reach the scale: an ordinary maximum may drop it.
+    largest = hn::IfThenElse(hn::Lt(v, largest), largest, v);
+  }
+  auto finite = hn::Zero(d);  // a NaN once any value is NaN or infinite
+  for (size_t i = 0; i < 32; i += hn::Lanes(d)) {
+    const auto v = hn::LoadU(d, x + i);
+    finite = hn::Add(finite, hn::Sub(v, v));
+  }
+  const float d_value =
+      hn::GetLane(hn::MaxOfLanes(d, largest)) / 127.0F + hn::GetLane(hn::SumOfLanes(d, finite));
+  *scale = d_value;
+  auto sum = hn::Zero(di);
+  if (!(d_value > 0.0F)) {
+    std::memset(quants, 0, 32);
+    return 0;
+  }
+  const auto divisor = hn::Set(d, d_value);
+  const auto limit = hn::Set(d, 127.0F);
+  for (size_t i = 0; i < 32; i += hn::Lanes(d)) {
+    auto q = hn::Div(hn::LoadU(d, x + i), divisor);
+    q = hn::Min(hn::Max(q, hn::Neg(limit)), limit);  // subnormal d: the quotient may exceed 127
+    const auto integer = hn::NearestInt(q);
+    sum = hn::Add(sum, integer);
+    hn::StoreU(hn::DemoteTo(d8, integer), d8, quants + i);
+  }
+  return hn::GetLane(hn::SumOfLanes(di, sum));
+}
+
+void QuantizeRow(const float* x, std::byte* out, size_t width) {
+  auto* quants = reinterpret_cast<int8_t*>(out);
+  std::byte* scales = out + width;
+  std::byte* sums = scales + width / 8;
+  for (size_t block = 0; block < width / 32; ++block) {
+    float scale = 0.0F;
+    const int32_t sum = QuantizeBlock(x + 32 * block, quants + 32 * block, &scale);
+    std::memcpy(scales + 4 * block, &scale, sizeof scale);
+    std::memcpy(sums + 4 * block, &sum, sizeof sum);
+  }
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Activate(D d, plan::Activation activation, V x) {
+  const V one = hn::Set(d, 1.0F);
+  const V zero = hn::Zero(d);
+  switch (activation) {
+    case plan::Activation::silu: {
+      // Beyond 100 exp is infinite in f32; Exp's range ends at 104.
+      const V exponent = hn::Min(hn::Neg(x), hn::Set(d, 100.0F));
+      return hn::Div(x, hn::Add(one, hn::Exp(d, exponent)));
+    }
+    case plan::Activation::gelu_tanh: {
+      const V cube = hn::Mul(hn::Mul(x, x), x);
+      const V inner =
+          hn::Mul(hn::Set(d, 0.7978845608028654F), hn::MulAdd(hn::Set(d, 0.044715F), cube, x));
+      return hn::Mul(hn::Mul(hn::Set(d, 0.5F), x), hn::Add(one, hn::Tanh(d, inner)));
+    }
+    case plan::Activation::gelu_erf: {
+      HWY_ALIGN float lanes[hn::MaxLanes(hn::ScalableTag<float>())];
+      hn::Store(x, d, lanes);
+      for (size_t i = 0; i < hn::Lanes(d); ++i) {
+        lanes[i] = 0.5F * lanes[i] * (1.0F + std::erf(lanes[i] * 0.70710678118654752F));
+      }
+      return hn::Load(d, lanes);
+    }
+    case plan::Activation::relu:
+      return hn::IfThenElse(hn::Lt(x, zero), zero, x);
+    case plan::Activation::relu_squared: {
+      const V positive = hn::IfThenElse(hn::Lt(x, zero), zero, x);
+      return hn::Mul(positive, positive);
+    }
+  }
+  return x;
+}
+
+void GluRow(plan::Activation activation, const float* x, float* out, size_t width) {
+  ForEach(width, [&](auto tag, size_t i) HWY_ATTR {
+    const auto gate = Activate(tag, activation, hn::LoadU(tag, x + i));
+    hn::StoreU(hn::Mul(gate, hn::LoadU(tag, x + width + i)), tag, out + i);
+  });
+}
+
+Best ArgmaxRow(const float* logits, size_t n) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  float largest = logits[0];
+  float spoilt = 0.0F;  // NaN once a logit is NaN or infinite
+  if (n >= lanes) {
+    auto top = hn::LoadU(d, logits);
+    auto difference = hn::Zero(d);
+    for (; i + lanes <= n; i += lanes) {
+      const auto v = hn::LoadU(d, logits + i);
+      top = hn::Max(top, v);
+      difference = hn::Add(difference, hn::Sub(v, v));
+    }
+    largest = hn::GetLane(hn::MaxOfLanes(d, top));
+    spoilt = hn::GetLane(hn::SumOfLanes(d, difference));
+  }
+  for (; i < n; ++i) {
+    largest = std::max(largest, logits[i]);
+    spoilt += logits[i] - logits[i];
+  }
+  Best best;
+  best.finite = spoilt == 0.0F;
+  const auto target = hn::Set(d, largest);
+  for (i = 0; i + lanes <= n; i += lanes) {
+    const intptr_t lane = hn::FindFirstTrue(d, hn::Eq(hn::LoadU(d, logits + i), target));
+    if (lane >= 0) {
+      best.index = static_cast<uint32_t>(i + static_cast<size_t>(lane));
+      return best;
+    }
+  }
+  for (; i < n; ++i) {
+    if (logits[i] == largest) {
+      best.index = static_cast<uint32_t>(i);
+      return best;
+    }
+  }
+  return best;  // nothing equals a NaN
+}
+
+const char* TargetName() { return hwy::TargetName(HWY_TARGET); }
+
+}  // namespace wisp::backend::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace wisp::backend::cpu {
+
+HWY_EXPORT(NormGroup);
+HWY_EXPORT(AddScaled);
+HWY_EXPORT(QuantizeRow);
+HWY_EXPORT(GluRow);
+HWY_EXPORT(ArgmaxRow);
+HWY_EXPORT(TargetName);
+
+void run_rms_norm(const OpContext& context, const plan::RmsNorm& op) {
+  const uint32_t width = context.width(op.x);
+  const float* x = context.floats(op.x);
+  float* out = context.floats(op.out);
+  const float* weight = context.vector(op.weight);
+  const auto norm = HWY_DYNAMIC_DISPATCH(NormGroup);
+  for_rows(context, context.rows(op.x), width, [&](size_t begin, size_t end, size_t) {
+    for (size_t at = begin * width; at < end * width; at += op.group) {
+      norm(x + at, out + at, op.group, weight, op.eps, op.weight_offset);
+    }
+  });
+}
+
+void run_add(const OpContext& context, const plan::Add& op) {
+  const uint32_t width = context.width(op.a);
+  const float* a = context.floats(op.a);
+  const float* b = context.floats(op.b);
+  float* out = context.floats(op.out);
+  const auto add = HWY_DYNAMIC_DISPATCH(AddScaled);
+  for_rows(context, context.rows(op.a), width, [&](size_t begin, size_t end, size_t) {
+    for (size_t row = begin; row < end; ++row) {
+      add(a + row * width, b + row * width, out + row * width, width, op.scale);
+    }
+  });
+}
+
+void run_quantize(const OpContext& context, const plan::Quantize& op) {
+  const uint32_t width = context.width(op.x);
+  const size_t stride = plan::row_bytes(context.plan[op.out]);
+  const float* x = context.floats(op.x);
+  std::byte* out = context.bytes(op.out);
+  const auto quantize = HWY_DYNAMIC_DISPATCH(QuantizeRow);
+  for_rows(context, context.rows(op.x), size_t{2} * width, [&](size_t begin, size_t end, size_t) {
+    for (size_t row = begin; row < end; ++row) quantize(x + row * width, out + row * stride, width);
+  });
+}
+
+void run_glu(const OpContext& context, const plan::Glu& op) {
+  const uint32_t width = context.width(op.out);
+  const float* x = context.floats(op.x);
+  float* out = context.floats(op.out);
+  const auto glu = HWY_DYNAMIC_DISPATCH(GluRow);
+  for_rows(context, context.rows(op.x), size_t{8} * width, [&](size_t begin, size_t end, size_t) {
+    for (size_t row = begin; row < end; ++row) {
+      glu(op.activation, x + row * 2 * width, out + row * width, width);
+    }
+  });
+}
+
+Best argmax(std::span<const float> logits) {
+  return HWY_DYNAMIC_DISPATCH(ArgmaxRow)(logits.data(), logits.size());
+}
+
+const char* simd_target() { return HWY_DYNAMIC_DISPATCH(TargetName)(); }
+
+}  // namespace wisp::backend::cpu
+#endif
