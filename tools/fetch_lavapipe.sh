@@ -17,7 +17,7 @@ if [ "$1" = --packages ]; then echo $PACKAGES; exit 0; fi
 
 case "$(dpkg --print-architecture 2>/dev/null || uname -m)" in
   amd64) SHA256=3899f1800424c60a05df5d6913076a526ca8fdbabec43672cd397563d1ca3263 ;;
-  *) echo "fetch_lavapipe: no pinned driver for this processor; GPU tests need a Vulkan driver" \
+  *) echo "setup: error: no pinned driver for this processor; GPU tests need a Vulkan driver" \
           "of Mesa 25 or newer, named by VK_DRIVER_FILES" >&2; exit 1 ;;
 esac
 
@@ -33,26 +33,30 @@ trap 'rm -rf "$WORK"' EXIT
 MIRROR=$(sed -n 's/^URIs: *\([^ ]*\/debian\)\/*$/\1/p; s/^deb  *\(\[[^]]*\] *\)\?\(http[^ ]*\/debian\)\/* bookworm .*/\2/p' \
   /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2>/dev/null |
   head -n 1)
+if [ -z "$MIRROR" ]; then
+  echo "setup: error: no Debian mirror found under /etc/apt, to fetch Mesa $VERSION from" >&2
+  exit 1
+fi
+echo "setup: fetching mesa-vulkan-drivers $VERSION for $1"
 mkdir -p "$WORK/lists/partial" "$WORK/cache/archives/partial" "$WORK/none"
 echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
-     "${MIRROR:-http://deb.debian.org/debian} bookworm-backports main" > "$WORK/sources.list"
+     "$MIRROR bookworm-backports main" > "$WORK/sources.list"
 apt_private() {
   tool=$1; shift
   "$tool" -qq -oDir::Etc::sourcelist="$WORK/sources.list" -oDir::Etc::sourceparts="$WORK/none" \
     -oDir::State::lists="$WORK/lists" -oDir::Cache="$WORK/cache" -oAPT::Sandbox::User="$(id -un)" \
     -oAcquire::Languages=none -oAcquire::IndexTargets::deb::DEP-11::DefaultEnabled=false \
-    -oAPT::Update::Post-Invoke-Success::= -oAcquire::Retries=2 "$@"
+    -oAPT::Update::Post-Invoke-Success::= -oAcquire::Retries=2 -oAcquire::http::Timeout=20 "$@"
 }
 if ! (cd "$WORK" && apt_private apt-get update && \
       apt_private apt-get download "mesa-vulkan-drivers=$VERSION") > "$WORK/log" 2>&1; then
-  echo "fetch_lavapipe: cannot download mesa-vulkan-drivers $VERSION of bookworm-backports from" \
-       "${MIRROR:-deb.debian.org}: is the Debian mirror reachable?" >&2
-  tail -n 5 "$WORK/log" >&2
+  echo "setup: error: cannot fetch mesa-vulkan-drivers $VERSION of bookworm-backports: the Debian" \
+       "package archive cannot be reached, or lacks it: $(grep '^E: ' "$WORK/log" | tail -n 1)" >&2
   exit 1
 fi
 DEB=$(echo "$WORK"/mesa-vulkan-drivers_*.deb)
 if ! echo "$SHA256  $DEB" | sha256sum --check --quiet - >&2; then
-  echo "fetch_lavapipe: $(basename "$DEB") does not have the pinned hash" >&2
+  echo "setup: error: $(basename "$DEB") does not have the pinned hash" >&2
   exit 1
 fi
 dpkg-deb --extract "$DEB" "$WORK/root"
@@ -63,7 +67,7 @@ cat > "$DEST/lvp_icd.json" <<JSON
 JSON
 MISSING=$(ldd "$DEST/$LIBRARY" | sed -n 's/^\s*\(\S*\) => not found/\1/p' | tr '\n' ' ')
 if [ -n "$MISSING" ]; then
-  echo "fetch_lavapipe: the driver lacks $MISSING: install these Debian packages:" $PACKAGES >&2
+  echo "setup: error: the driver lacks $MISSING: install these Debian packages:" $PACKAGES >&2
   exit 1
 fi
 echo "$STAMP" > "$DEST/stamp"

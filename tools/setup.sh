@@ -33,10 +33,11 @@ missing_packages() {
   done
 }
 
+unreachable='[Cc]ould ?n.t (connect|resolve)|Could not (connect|resolve)|[Tt]imed? ?out|curl'
+
 # One line about why apt-get failed, from its log.
 apt_reason() {
-  if grep -qE 'Could not resolve|Could not connect|Failed to fetch|Cannot initiate|timed out' "$1" ||
-    grep -qE 'Unable to locate package|has no installation candidate' "$1"; then
+  if grep -qE "$unreachable|Unable to locate package|has no installation candidate" "$1"; then
     printf 'the Debian package archive cannot be reached, or lacks them'
   elif grep -q 'Packages need to be removed' "$1"; then
     printf 'they conflict with installed packages; remove those first'
@@ -54,8 +55,8 @@ install_packages() {
   mapfile -t missing < <(missing_packages "$@")
   ((${#missing[@]})) || return 0
   if [ "$(id -u)" != 0 ]; then
-    command -v sudo >/dev/null || die "missing packages: ${missing[*]} (you are not root and there" \
-      "is no sudo: ask an administrator to apt-get install them)"
+    command -v sudo >/dev/null || die "missing packages: ${missing[*]} (you are not root and" \
+      "there is no sudo: ask an administrator to apt-get install them)"
     sudo -n true 2>/dev/null || [ -t 0 ] || die "missing packages: ${missing[*]} (sudo wants a" \
       "password and there is no terminal: run 'sudo apt-get install ${missing[*]}')"
     root=(sudo)
@@ -73,7 +74,9 @@ install_packages() {
 }
 
 # The version of the cargo on PATH as 1.85, or nothing.
-cargo_version() { cargo --version 2>/dev/null | sed -nE 's/^cargo ([0-9]+\.[0-9]+).*/\1/p' || true; }
+cargo_version() {
+  cargo --version 2>/dev/null | sed -nE 's/^cargo ([0-9]+\.[0-9]+).*/\1/p' || true
+}
 
 # Whether version $1 is at least $2.
 at_least() { [ -n "$1" ] && [ "$(printf '%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
@@ -89,7 +92,7 @@ install_cargo() {
 
 # One line about why cargo failed, from its log.
 crate_reason() {
-  if grep -qE 'failed to (download|query|fetch)|spurious network|[Cc]ould not (connect|resolve)' "$1"; then
+  if grep -qE "$unreachable|spurious network error" "$1"; then
     printf 'the crate registry cannot be reached'
   else
     grep -E '^error' "$1" | head -n 1 || true
@@ -103,16 +106,16 @@ fetch_crates() {
   stamp=build/deps/crates-$(sha256sum "$lock" | cut -c 1-16)
   [ -f "$stamp" ] && return 0
   say "fetching the Rust crates of $lock"
-  CARGO_NET_RETRY=1 CARGO_HTTP_TIMEOUT=20 cargo fetch --locked --manifest-path text_rs/Cargo.toml >"$log" 2>&1 ||
+  CARGO_NET_RETRY=1 CARGO_HTTP_TIMEOUT=20 cargo fetch --locked \
+    --manifest-path text_rs/Cargo.toml >"$log" 2>&1 ||
     die "cannot fetch the crates of $lock: $(crate_reason "$log") (details: $log)"
   rm -f build/deps/crates-*
   touch "$stamp"
 }
 
-# Runs tools/$1 DEST; the script checks the hash, and does nothing where DEST is up to date.
-fetch() {
-  "tools/$1" "$2" || die "tools/$1 failed: $2 is missing"
-}
+# Runs tools/$1 DEST; the script checks the hash, does nothing where DEST is up to date, and says
+# in one line what failed.
+fetch() { "tools/$1" "$2" || exit 1; }
 
 setup_build() {
   install_packages "${build_packages[@]}"
@@ -140,8 +143,8 @@ setup_python() {
   say "making build/venv with tools/requirements.txt"
   rm -rf build/venv
   python3 -m venv build/venv >"$log" 2>&1 || die "python3 -m venv failed (details: $log)"
-  build/venv/bin/pip install --timeout 20 --retries 2 --no-deps --require-hashes --only-binary :all: \
-    -r tools/requirements.txt >>"$log" 2>&1 ||
+  build/venv/bin/pip install --timeout 20 --retries 2 --no-deps --require-hashes \
+    --only-binary :all: -r tools/requirements.txt >>"$log" 2>&1 ||
     die "cannot install tools/requirements.txt: $(grep -E '^ERROR' "$log" | tail -n 1)" \
       "(details: $log)"
   touch "$stamp"
