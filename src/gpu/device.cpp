@@ -239,6 +239,10 @@ void Device::request(WGPUAdapter adapter) {
     static_cast<Answer*>(user)->message = one_line(text(message));
   };
   wgpuAdapterRequestDevice(adapter, &descriptor, callback);
+  if (!answer.device && !features.empty() && provider::is_matrix_feature(features.back())) {
+    descriptor.requiredFeatureCount = features.size() - 1;
+    wgpuAdapterRequestDevice(adapter, &descriptor, callback);
+  }
   if (!answer.device) fail("{}", answer.message);
   device_ = DeviceHandle(answer.device);
   queue_ = QueueHandle(wgpuDeviceGetQueue(device_.get()));

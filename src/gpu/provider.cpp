@@ -54,8 +54,8 @@ bool has_subgroups(WGPUAdapter adapter) {
 bool has_immediates(WGPUAdapter adapter) {
   return wgpuAdapterHasFeature(adapter, native(WGPUNativeFeature_Immediates));
 }
-bool has_matrices(WGPUAdapter adapter) {
-  return wgpuAdapterHasFeature(adapter, native(WGPUNativeFeature_CooperativeMatrix));
+bool is_matrix_feature(WGPUFeatureName feature) {
+  return feature == native(WGPUNativeFeature_CooperativeMatrix);
 }
 
 std::vector<WGPUFeatureName> wanted_features(WGPUAdapter adapter) {

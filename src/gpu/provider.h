@@ -48,9 +48,10 @@ std::vector<AdapterHandle> adapters();
 // Optional features of the standard and of the provider that wisp uses.
 bool has_subgroups(WGPUAdapter adapter);
 bool has_immediates(WGPUAdapter adapter);
-bool has_matrices(WGPUAdapter adapter);
-// The ids to ask for, of those that the adapter has.
+// The ids to ask for, of those that the adapter has. Cooperative matrices come last: libraries may
+// list them and yet refuse them.
 std::vector<WGPUFeatureName> wanted_features(WGPUAdapter adapter);
+bool is_matrix_feature(WGPUFeatureName feature);
 bool subgroups_need_enable();
 bool has_unchecked_shaders();
 WGPUShaderModule make_module(WGPUDevice device, const WGPUShaderModuleDescriptor& descriptor,

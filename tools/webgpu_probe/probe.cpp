@@ -70,9 +70,15 @@ Gpu* open(const std::string& part) {
   callback.callback = [](WGPURequestDeviceStatus, WGPUDevice device, WGPUStringView message,
                          void* user, void*) {
     static_cast<Gpu*>(user)->device = device;
-    if (!device) std::printf("no device: %s\n", text(message).c_str());
+    if (!device) std::printf("no device: %s\n", first_lines(text(message), 3).c_str());
   };
   wgpuAdapterRequestDevice(gpu->adapter, &descriptor, callback);
+  if (!gpu->device && gpu->has_matrix) {
+    std::printf("(again without cooperative matrices)\n");
+    gpu->has_matrix = false;
+    descriptor.requiredFeatureCount = features.size() - 1;  // they are the last
+    wgpuAdapterRequestDevice(gpu->adapter, &descriptor, callback);
+  }
   if (!gpu->device) std::exit(1);
   gpu->queue = wgpuDeviceGetQueue(gpu->device);
   return gpu;
@@ -160,7 +166,7 @@ Kernel kernel(Gpu& gpu, std::string_view wgsl, const KernelOptions& options) {
   return out;
 }
 
-WGPUBindGroup bind(Gpu& gpu, const Kernel& kernel, const std::vector<WGPUBuffer>& buffers) {
+WGPUBindGroup make_group(Gpu& gpu, const Kernel& kernel, const std::vector<WGPUBuffer>& buffers) {
   std::vector<WGPUBindGroupEntry> entries(buffers.size(), WGPU_BIND_GROUP_ENTRY_INIT);
   for (uint32_t i = 0; i < entries.size(); ++i) {
     entries[i].binding = i;

@@ -68,7 +68,7 @@ struct KernelOptions {
   bool checked = false;          // keep the library's bounds checks
 };
 Kernel kernel(Gpu& gpu, std::string_view wgsl, const KernelOptions& options = {});
-WGPUBindGroup bind(Gpu& gpu, const Kernel& kernel, const std::vector<WGPUBuffer>& buffers);
+WGPUBindGroup make_group(Gpu& gpu, const Kernel& kernel, const std::vector<WGPUBuffer>& buffers);
 
 void submit(Gpu& gpu, WGPUCommandEncoder encoder);
 // Runs the kernel once over `groups` workgroups.
