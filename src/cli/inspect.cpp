@@ -1,0 +1,210 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/commands.h"
+#include "cli/format.h"
+#include "cli/model_facts.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "formats/checkpoint.h"
+#include "model/model.h"
+
+namespace wisp::cli {
+
+namespace {
+
+using nlohmann::json;
+
+struct InspectFlags {
+  std::string model;
+  PlanFlags plan_flags;
+  bool plan = false;
+  bool tensors = false;
+  bool json = false;
+};
+
+constexpr uint32_t kPrefillColumns = 512;
+
+// Layers that look alike, such as "0-5, 7: window 512".
+struct LayerGroup {
+  std::string what;
+  std::vector<uint32_t> layers;
+};
+
+std::vector<LayerGroup> layer_groups(const model::ModelConfig& config) {
+  std::vector<LayerGroup> groups;
+  for (uint32_t i = 0; i < config.layers.size(); ++i) {
+    const model::LayerConfig& layer = config.layers[i];
+    const std::string what =
+        (layer.window == 0 ? "full attention" : fmt::format("window {}", layer.window)) +
+        (layer.rope ? "" : ", no rope");
+    auto group = std::find_if(groups.begin(), groups.end(),
+                              [&](const LayerGroup& one) { return one.what == what; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {.what = what, .layers = {}});
+    group->layers.push_back(i);
+  }
+  return groups;
+}
+
+// "0-5, 7".
+std::string ranges_text(const std::vector<uint32_t>& numbers) {
+  std::string text;
+  for (size_t i = 0; i < numbers.size();) {
+    size_t end = i + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{}", numbers[i]);
+    if (end - i > 1) text += fmt::format("-{}", numbers[end - 1]);
+    i = end;
+  }
+  return text;
+}
+
+uint64_t kv_bytes_per_token(const model::ModelConfig& config, formats::DType dtype) {
+  const uint64_t values = uint64_t{2} * config.num_kv_heads * config.head_dim;
+  return config.layers.size() * values * formats::row_bytes(dtype, 1);
+}
+
+std::vector<plan::Plan> build_plans(const model::Model& model, const PlanFlags& flags) {
+  const auto build = [&](plan::KernelClass kernel_class, uint32_t columns) {
+    return model::build_plan(model, {.math = flags.math_mode(),
+                                     .kernel_class = kernel_class,
+                                     .max_columns = columns,
+                                     .max_logits = 1});
+  };
+  return {build(plan::KernelClass::prefill, kPrefillColumns), build(plan::KernelClass::decode, 1)};
+}
+
+std::string format_name(const formats::Checkpoint& checkpoint) {
+  return checkpoint.kind() == formats::CheckpointKind::gguf ? "GGUF" : "Hugging Face safetensors";
+}
+
+void print_text(const InspectFlags& flags, const formats::Checkpoint& checkpoint,
+                const model::ModelConfig& config) {
+  const ModelFacts facts = model_facts(checkpoint);
+  const auto row = [](std::string_view name, std::string_view value) {
+    print(fmt::format("{:<26}{}\n", name, value));
+  };
+  row("model", checkpoint.path().string());
+  row("format", format_name(checkpoint));
+  if (const std::string* name = checkpoint.metadata().find_string("general.name")) {
+    row("name", one_line(*name));
+  }
+  row("parameters", count_text(facts.params));
+  row("size", bytes_text(facts.bytes));
+  model::visit_fields(config, [&](std::string_view name, const auto& value) {
+    row(name, fmt::format("{}", value));
+  });
+  for (const LayerGroup& group : layer_groups(config)) {
+    row("layers " + ranges_text(group.layers), group.what);
+  }
+  const formats::DType kv = flags.plan_flags.kv_dtype();
+  row("kv_bytes_per_token", fmt::format("{} ({})", kv_bytes_per_token(config, kv),
+                                        formats::dtype_name(kv)));
+  print(fmt::format("\n{:<8}{:>9}{:>12}{:>13}\n", "type", "tensors", "parameters", "bytes"));
+  for (const DTypeShare& share : facts.dtypes) {
+    print(fmt::format("{:<8}{:>9}{:>12}{:>13}\n", formats::dtype_name(share.dtype), share.tensors,
+                      count_text(share.params), bytes_text(share.bytes)));
+  }
+  if (flags.tensors) {
+    print(fmt::format("\n{:<48}{:<8}{:<22}{:>13}\n", "tensor", "type", "shape", "bytes"));
+    for (const formats::TensorView& tensor : checkpoint.tensors()) {
+      print(fmt::format("{:<48}{:<8}{:<22}{:>13}\n", one_line(tensor.name),
+                        formats::dtype_name(tensor.dtype), formats::shape_text(tensor.shape),
+                        tensor.data.size()));
+    }
+  }
+}
+
+void print_json(const InspectFlags& flags, const formats::Checkpoint& checkpoint,
+                const model::ModelConfig& config, const std::vector<std::string>& plans) {
+  const ModelFacts facts = model_facts(checkpoint);
+  json object = {{"path", checkpoint.path().string()},
+                 {"format", checkpoint.kind() == formats::CheckpointKind::gguf ? "gguf"
+                                                                               : "huggingface"},
+                 {"parameters", facts.params},
+                 {"size_bytes", facts.bytes},
+                 {"kv_bytes_per_token",
+                  kv_bytes_per_token(config, flags.plan_flags.kv_dtype())},
+                 {"config", json::object()},
+                 {"layers", json::array()},
+                 {"types", json::array()}};
+  model::visit_fields(
+      config, [&](std::string_view name, const auto& value) { object["config"][std::string(name)] = value; });
+  for (const model::LayerConfig& layer : config.layers) {
+    object["layers"].push_back({{"window", layer.window}, {"rope", layer.rope}});
+  }
+  for (const DTypeShare& share : facts.dtypes) {
+    object["types"].push_back({{"type", formats::dtype_name(share.dtype)},
+                               {"tensors", share.tensors},
+                               {"parameters", share.params},
+                               {"bytes", share.bytes}});
+  }
+  if (flags.tensors) {
+    object["tensors"] = json::array();
+    for (const formats::TensorView& tensor : checkpoint.tensors()) {
+      object["tensors"].push_back({{"name", tensor.name},
+                                   {"type", formats::dtype_name(tensor.dtype)},
+                                   {"shape", tensor.shape},
+                                   {"bytes", tensor.data.size()}});
+    }
+  }
+  if (flags.plan) {
+    object["plans"] = json::array();
+    for (const std::string& plan : plans) {
+      json lines = json::array();
+      std::istringstream stream(plan);
+      for (std::string line; std::getline(stream, line);) lines.push_back(line);
+      object["plans"].push_back(std::move(lines));
+    }
+  }
+  print(object.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+}
+
+void run_inspect(const InspectFlags& flags) {
+  const formats::Checkpoint checkpoint = formats::Checkpoint::open(flags.model);
+  const model::ModelConfig config = model::read_config(checkpoint);
+  std::vector<std::string> plans;
+  if (flags.plan) {
+    const model::Model model =
+        model::load_model(checkpoint, {.context = flags.plan_flags.context,
+                                       .kv_dtype = flags.plan_flags.kv_dtype()});
+    for (const plan::Plan& plan : build_plans(model, flags.plan_flags)) {
+      plan::verify(plan, model.resources);
+      plans.push_back(plan::to_string(plan, model.resources));
+    }
+  }
+  if (flags.json) {
+    print_json(flags, checkpoint, config, plans);
+    return;
+  }
+  print_text(flags, checkpoint, config);
+  for (const std::string& plan : plans) print("\n" + plan);
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("inspect", "show what a model's files hold");
+  const auto flags = std::make_shared<InspectFlags>();
+  command
+      .add_option("model", flags->model,
+                  "a .gguf file, or a folder with config.json and *.safetensors")
+      ->required();
+  command.add_flag("--plan", flags->plan, "the ops that run it, for prompts and for generation");
+  command.add_flag("--tensors", flags->tensors, "every tensor with its type and shape");
+  command.add_flag("--json", flags->json, "one JSON object");
+  add_plan_flags(command, flags->plan_flags);
+  add_verbose_flag(command);
+  command.footer(
+      "Examples:\n"
+      "  wisp inspect model.gguf\n"
+      "  wisp inspect Qwen3-0.6B/ --plan --math exact\n"
+      "  wisp inspect model.gguf --tensors --json");
+  command.callback([flags] { run_inspect(*flags); });
+}
+
+}  // namespace wisp::cli

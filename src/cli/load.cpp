@@ -1,0 +1,67 @@
+#include "cli/load.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "cli/format.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "formats/checkpoint.h"
+
+namespace wisp::cli {
+
+namespace {
+
+backend::Choice choice(const std::string& name) {
+  if (name == "cpu") return backend::Choice::cpu;
+  return name == "webgpu" ? backend::Choice::webgpu : backend::Choice::automatic;
+}
+
+}  // namespace
+
+engine::LoadOptions load_options(const std::filesystem::path& model, const ComputeFlags& flags) {
+  engine::LoadOptions options;
+  options.model = model;
+  options.backend = choice(flags.backend);
+  options.adapter = flags.adapter;
+  options.threads = flags.threads;
+  options.math = flags.plan.math_mode();
+  options.kv_dtype = flags.plan.kv_dtype();
+  options.context = flags.plan.context;
+  options.profile = flags.profile;
+  return options;
+}
+
+std::unique_ptr<engine::LoadedModel> load(engine::LoadOptions options) {
+  Progress progress("loading");
+  options.progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
+  auto model = std::make_unique<engine::LoadedModel>(options);
+  const backend::BackendInfo info = model->backend().info();
+  log(LogLevel::info, "{} on {}: {}", options.model.string(), info.kind, info.device);
+  log(LogLevel::info, "weights {}, KV cache {}, work space {}; a context of {} tokens",
+      bytes_text(info.weight_bytes), bytes_text(info.kv_bytes), bytes_text(info.work_bytes),
+      model->context());
+  return model;
+}
+
+uint32_t context_for(const std::filesystem::path& model, const PlanFlags& flags, uint64_t needed) {
+  if (flags.context != 0) return flags.context;
+  const auto config = model::read_config(formats::Checkpoint::open(model));
+  const uint64_t most = std::max(1U, config.max_position_embeddings);
+  return static_cast<uint32_t>(std::clamp<uint64_t>(needed, 1, most));
+}
+
+text::TextModel open_text(const std::filesystem::path& model) {
+  if (std::filesystem::is_directory(model)) return text::TextModel::open_folder(model);
+  return text::TextModel::open(formats::Checkpoint::open(model));
+}
+
+void print_profile(engine::LoadedModel& model, const ComputeFlags& flags) {
+  if (!flags.profile) return;
+  std::string table = model.backend().profile();
+  while (table.ends_with('\n')) table.pop_back();
+  note(table);
+}
+
+}  // namespace wisp::cli

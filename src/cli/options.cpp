@@ -1,0 +1,73 @@
+#include "cli/options.h"
+
+#include <CLI/CLI.hpp>
+
+#include "base/log.h"
+
+namespace wisp::cli {
+
+namespace {
+
+constexpr char kGroup[] = "Common flags";
+constexpr uint32_t kMaxThreads = 1024;
+
+}  // namespace
+
+model::Math PlanFlags::math_mode() const {
+  return math == "exact" ? model::Math::exact : model::Math::fast;
+}
+
+formats::DType PlanFlags::kv_dtype() const {
+  return kv == "f32" ? formats::DType::F32 : formats::DType::F16;
+}
+
+void add_verbose_flag(CLI::App& command) {
+  command
+      .add_flag_callback(
+          "--verbose", [] { set_log_level(LogLevel::info); },
+          "tell on stderr what is loaded and where it runs")
+      ->group(kGroup);
+}
+
+void add_plan_flags(CLI::App& command, PlanFlags& flags) {
+  command.add_option("--math", flags.math, "fast rounds activations to int8 or f16, exact does not")
+      ->check(CLI::IsMember({"fast", "exact"}))
+      ->capture_default_str()
+      ->group(kGroup);
+  command.add_option("--kv", flags.kv, "type of the stored keys and values")
+      ->check(CLI::IsMember({"f16", "f32"}))
+      ->capture_default_str()
+      ->group(kGroup);
+  command
+      .add_option("-c,--context", flags.context,
+                  "positions a sequence may have (default: what is needed, or the model's, at most "
+                  "8192)")
+      ->group(kGroup);
+}
+
+void add_compute_flags(CLI::App& command, ComputeFlags& flags) {
+  command
+      .add_option("--backend", flags.backend,
+                  "auto takes a real GPU, else the CPU; webgpu the best adapter there is")
+      ->check(CLI::IsMember({"auto", "webgpu", "cpu"}))
+      ->capture_default_str()
+      ->group(kGroup);
+  command.add_option("--adapter", flags.adapter, "index or part of the name (see wisp devices)")
+      ->group(kGroup);
+  command.add_option("-t,--threads", flags.threads, "CPU threads (default: one a processor)")
+      ->check(CLI::Range(1U, kMaxThreads))
+      ->group(kGroup);
+  add_plan_flags(command, flags.plan);
+  command.add_flag("--profile", flags.profile, "print on stderr where the time went")
+      ->group(kGroup);
+  add_verbose_flag(command);
+}
+
+CLI::Option* add_model_option(CLI::App& command, std::string& model) {
+  return command
+      .add_option("-m,--model", model,
+                  "a .gguf file, or a folder with config.json and *.safetensors")
+      ->required();
+}
+
+}  // namespace wisp::cli
