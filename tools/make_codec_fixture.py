@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/data/codecs and tests/data/gguf with the Python packages gguf and safetensors.
+"""Writes tests/data/codecs, gguf and safetensors with the Python packages gguf and safetensors.
 
 Run by hand when a codec is added: pip install gguf==0.19.0 safetensors==0.8.0, then run this; the
 results are committed. codecs.safetensors holds, for each type T, "T.blocks" and what they decode to,
@@ -123,6 +123,18 @@ def write_ggufs():
     finish(split)
 
 
+def write_safetensors():
+    kinds = {"F32": "f4", "F16": "f2", "F64": "f8", "I8": "i1", "I16": "i2", "I32": "i4", "I64": "i8"}
+    kinds |= {"U8": "u1", "U16": "u2", "U32": "u4", "U64": "u8", "BOOL": "?"}
+    tensors = {name: np.arange(6).astype(kind).reshape(2, 3) for name, kind in kinds.items()}
+    tensors["scalar"] = np.array(1.5, np.float32)
+    tensors["empty"] = np.zeros((0, 4), np.float32)
+    save_file(tensors, DATA / "safetensors" / "python.safetensors", metadata={"format": "np"})
+
+
 if __name__ == "__main__":
+    for folder in ["codecs", "gguf", "safetensors"]:
+        (DATA / folder).mkdir(parents=True, exist_ok=True)
     write_codecs()
     write_ggufs()
+    write_safetensors()

@@ -51,6 +51,23 @@ TEST(Safetensors, ReadsUnalignedAndEmptyTensorsAndHoles) {
   EXPECT_EQ(values_of<uint8_t>(tensors[2].data), (std::vector<uint8_t>{7, 8}));
 }
 
+TEST(Safetensors, ReadsEveryTypeOfThePythonPackage) {
+  const MappedTensors contents =
+      open_safetensors(data_folder() / "safetensors" / "python.safetensors");
+  EXPECT_EQ(contents.tensors.size(), 14u);
+  for (const TensorView& tensor : contents.tensors) {
+    if (tensor.name == "scalar") {
+      EXPECT_EQ(tensor_to_f32(tensor), std::vector<float>{1.5f});
+    } else if (tensor.name == "empty") {
+      EXPECT_EQ(tensor.shape, (std::vector<uint64_t>{0, 4}));
+      EXPECT_TRUE(tensor.data.empty());
+    } else {
+      EXPECT_EQ(tensor.name, dtype_name(tensor.dtype));
+      EXPECT_EQ(tensor.shape, (std::vector<uint64_t>{2, 3}));
+    }
+  }
+}
+
 TEST(Safetensors, AnEmptyObjectHoldsNothing) {
   EXPECT_TRUE(parse_safetensors(file_of("{}", 0)).empty());
 }
