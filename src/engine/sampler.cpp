@@ -59,15 +59,13 @@ std::vector<Candidate> take_best(std::span<const float> logits, size_t count, fl
   const size_t capacity = std::max<size_t>(2 * count, 64);
   std::vector<Candidate> kept;
   kept.reserve(std::min(capacity, logits.size()));
-  bool full = false;  // from then on a logit equal to `floor` comes too late
   for (size_t i = 0; i < logits.size(); ++i) {
-    if (full ? logits[i] <= floor : logits[i] < floor) continue;
+    if (logits[i] < floor) continue;
     kept.push_back({logits[i], static_cast<int32_t>(i)});
     if (kept.size() < capacity) continue;
     const auto last = kept.begin() + static_cast<std::ptrdiff_t>(count) - 1;
     std::nth_element(kept.begin(), last, kept.end(), better);
     floor = last->logit;
-    full = true;
     kept.resize(count);
   }
   std::sort(kept.begin(), kept.end(), better);

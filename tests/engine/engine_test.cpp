@@ -67,6 +67,14 @@ TEST(Engine, LogitsOfEveryPosition) {
   }
 }
 
+TEST(Engine, LogitsOfALongPromptAreReadStepByStep) {
+  Rig rig({});
+  const RequestId id = rig.engine.add({.prompt = random_tokens(3, 390, 32), .prompt_logits = true});
+  EXPECT_EQ(rig.finish()[id].size(), 390U);
+  EXPECT_EQ(rig.backend.num_steps(), 4U);
+  EXPECT_EQ(rig.backend.max_in_flight(), 1U);
+}
+
 // `wisp generate --logits`: the rows that chose the tokens.
 TEST(Engine, GeneratedLogitsAreThoseThatChoseTheTokens) {
   const RigOptions options;
@@ -200,9 +208,14 @@ TEST(Engine, PreemptedSequencesSayNothingTwice) {
   }
   EventLog log = rig.finish();
   EXPECT_GT(rig.engine.stats().preemptions, 0U);
+  size_t num_events = 0;
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(describe(log[ids[i]]), describe(expected_events(requests[i], options)));
+    num_events += log[ids[i]].size();
   }
+  size_t num_rows = 0;
+  for (const auto& shape : rig.backend.shapes()) num_rows += shape.logit_rows;
+  EXPECT_EQ(num_rows, num_events);  // a replay computes no logits again
 }
 
 TEST(Engine, CancelEndsWithOneEvent) {

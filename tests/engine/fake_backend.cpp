@@ -54,7 +54,7 @@ backend::Ticket FakeBackend::submit(backend::PlanHandle plan, const backend::Ste
   for (const uint32_t column : step.logit_columns) read_row(step, column, started.result);
   if (!step.read_logits) started.result.logits.clear();
 
-  shapes_.push_back({prefill, step.columns.size(), step.read_logits});
+  shapes_.push_back({prefill, step.columns.size(), step.logit_columns.size(), step.read_logits});
   const backend::Ticket ticket{++num_submitted_};
   in_flight_.emplace(ticket, std::move(started));
   max_in_flight_ = std::max(max_in_flight_, in_flight_.size());

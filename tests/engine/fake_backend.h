@@ -54,10 +54,11 @@ class FakeBackend : public backend::Backend {
   size_t max_in_flight() const { return max_in_flight_; }
   uint64_t num_steps() const { return num_submitted_; }
   uint64_t num_chained() const { return num_chained_; }  // columns that took the device's token
-  // Of every step: how many columns, and in which class.
+  // Of every step: how many columns and rows of logits, in which class.
   struct StepShape {
     bool prefill = false;
     size_t columns = 0;
+    size_t logit_rows = 0;
     bool read_logits = false;
   };
   const std::vector<StepShape>& shapes() const { return shapes_; }

@@ -26,8 +26,9 @@ class Driver {
   explicit Driver(const SchedulerOptions& options) : scheduler(options) {}
 
   Sequence& add(uint32_t prompt, uint32_t chosen) {
-    return scheduler.add(RequestId{next_id_++},
-                         {.prompt = random_tokens(next_id_, prompt, 32), .max_new_tokens = chosen});
+    const uint64_t id = next_id_++;
+    return scheduler.add(RequestId{id},
+                         {.prompt = random_tokens(id, prompt, 32), .max_new_tokens = chosen});
   }
 
   Batch next() {
@@ -142,7 +143,7 @@ TEST(Scheduler, ALargeRequestIsNotOvertaken) {
   Driver driver(few);
   driver.add(100, 10);  // 7 pages
   Sequence& large = driver.add(80, 1);
-  Sequence& small = driver.add(10, 1);
+  Sequence& small = driver.add(10, 5);
   driver.next_alone();
   EXPECT_EQ(large.status, SequenceStatus::waiting);
   EXPECT_EQ(small.status, SequenceStatus::waiting);
