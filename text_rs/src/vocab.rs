@@ -168,8 +168,10 @@ fn byte_pairs(vocab: &Vocab, pre: &str) -> Result<TextTokenizer> {
         merges.push((left.to_string(), right[1..].to_string()));
     }
     let text = kind.letters == Letters::Text;
+    let vocabulary = vocab.plain_vocabulary(|id| vocab.text(id));
+    check_merges(&merges, &vocabulary)?;
     let model = BPE::builder()
-        .vocab_and_merges(vocab.plain_vocabulary(|id| vocab.text(id)), merges)
+        .vocab_and_merges(vocabulary, merges)
         .ignore_merges(kind.ignore_merges)
         .byte_fallback(text)
         .build()?;
@@ -188,6 +190,22 @@ fn byte_pairs(vocab: &Vocab, pre: &str) -> Result<TextTokenizer> {
         .then(|| Replace::new(" ", SPACE).map(NormalizerWrapper::from))
         .transpose()?;
     assemble(vocab, model, normalizer, Some(kind.build()?), pieces)
+}
+
+/// Both sides of a merge and their union must be tokens.
+fn check_merges(merges: &[(String, String)], vocabulary: &Vocabulary) -> Result<()> {
+    let mut union = String::new();
+    for (i, (left, right)) in merges.iter().enumerate() {
+        union.clear();
+        union.push_str(left);
+        union.push_str(right);
+        for part in [left, right, &union] {
+            if !vocabulary.contains_key(part) {
+                return Err(format!("merge {i} '{left} {right}': no token '{part}'").into());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// SentencePiece's BPE merges the neighbours whose union has the highest score: the same as a
