@@ -145,8 +145,8 @@ class CheckTest(unittest.TestCase):
         self.assertEqual([line.split(":")[0] for line in found], ["tools/a.sh", "tools/a.py"])
 
     def test_format(self):
-        found = self.find(clang.check_format, {"src/base/a.cpp": "int  a( );\n"})
-        self.assertTrue(found and all(line.startswith("src/base/a.cpp:1: ") for line in found))
+        found = self.find(clang.check_format, {"src/base/a.cpp": "int a();\nint  b();\nint  c();\n"})
+        self.assertEqual(found, ["src/base/a.cpp:2: clang-format changes 2 lines (make format)"])
 
     def tidy(self, text, **options):
         """The problems of clang-tidy with `text` as src/base/a.cpp."""
