@@ -10,6 +10,7 @@ download, so its mirrors and proxies apply. Failures are one line on stderr and 
 
 import argparse
 import hashlib
+import importlib.util
 import os
 import pathlib
 import shutil
@@ -24,11 +25,13 @@ class FetchError(Exception):
 
 
 def python_with_pip():
-    """The first Python that has pip: a fresh pyenv or venv may lack it while the system's has it."""
-    for python in (sys.executable, "/usr/bin/python3"):
-        probe = [python, "-m", "pip", "--version"]
-        if os.path.exists(python) and subprocess.run(probe, capture_output=True).returncode == 0:
-            return python
+    """This Python if it has pip, else the system's: a fresh pyenv or venv may lack it."""
+    if importlib.util.find_spec("pip"):
+        return sys.executable
+    system = "/usr/bin/python3"
+    if os.path.exists(system) and subprocess.run([system, "-m", "pip", "--version"],
+                                                 capture_output=True).returncode == 0:
+        return system
     raise FetchError("python3 has no pip (Debian package python3-pip)")
 
 

@@ -99,10 +99,12 @@ class CheckTest(unittest.TestCase):
                          ["src/base/b.cpp", "tests/base/b_test.cpp", "src/base/b.h",
                           "kernels/add.wgsl"])
 
-    def test_kernel_named_in_two_parts_is_no_orphan(self):
-        found = self.find(structure.check_orphans,
-                          {"src/gpu/g.cpp": '#include "base/a.h"\n"codec/{}.wgsl" "q8"\n'})
-        self.assertEqual(found, [])
+    def test_kernels_that_are_named_are_no_orphans(self):
+        found = self.find(structure.check_orphans, {
+            "src/gpu/g.cpp": '#include "base/a.h"\n"codec/" + "q8"; "kv/{}_{}.wgsl"; "add.wgsl"\n',
+            "kernels/kv/read_f16.wgsl": "//! include lib/step.wgsl\n", "kernels/lib/step.wgsl": "",
+            "kernels/add.wgsl": "", "kernels/kv/own.wgsl": "//! include kv/own.wgsl\n"})
+        self.assertEqual(found, ["kernels/kv/own.wgsl:1: orphan kernel: nothing names it"])
 
     def test_preprocessor_in_wgsl(self):
         found = self.find(wording.check_wgsl, {"kernels/codec/q8.wgsl": "\n  #ifdef F16\n"})
@@ -118,9 +120,9 @@ class CheckTest(unittest.TestCase):
                          ["src/base/a.cpp", "text_rs/src/lib.rs"])
 
     def test_words(self):
-        bad = ["see /wor" + "k/x", "from pypi" + ".org", "files.pythonhos" + "ted.org/x",
+        bad = ["see /wor" + "k/x", "/ho" + "me/me/x", "from pypi" + ".org", "files.pythonhos" + "ted.org/x",
                "issue" + " #12", "Issues" + "/3", "static.crates" + ".io"]
-        good = ["a session of work/life", "an issue # of style", "the PyPI wheel",
+        good = ["a session of work/life", "$W/root/x", "an issue # of style", "the PyPI wheel",
                 "registry+github.com/rust-lang/crates" + ".io-index"]
         found = self.find(wording.check_words, {"docs/a.md": "\n".join(bad + good)})
         self.assertEqual(sorted(int(line.split(":")[1]) for line in found),
@@ -143,8 +145,8 @@ class CheckTest(unittest.TestCase):
         self.assertEqual([line.split(":")[0] for line in found], ["tools/a.sh", "tools/a.py"])
 
     def test_format(self):
-        found = self.find(clang.check_format, {"src/base/a.cpp": "int  a( );\n"})
-        self.assertTrue(found and all(line.startswith("src/base/a.cpp:1: ") for line in found))
+        found = self.find(clang.check_format, {"src/base/a.cpp": "int a();\nint  b();\nint  c();\n"})
+        self.assertEqual(found, ["src/base/a.cpp:2: clang-format changes 2 lines (make format)"])
 
     def tidy(self, text, **options):
         """The problems of clang-tidy with `text` as src/base/a.cpp."""

@@ -44,7 +44,11 @@ def check_format(tree):
         return []
     done = subprocess.run([tool("clang-format"), "--dry-run", "-Werror", *files], cwd=tree.root,
                           capture_output=True, text=True)
-    problems = problems_of(tree, done.stderr)
+    places = {}
+    for problem in problems_of(tree, done.stderr):
+        places.setdefault(problem.path, []).append(problem.line)
+    problems = [Problem(path, lines[0], f"clang-format changes {len(lines)} lines (make format)")
+                for path, lines in places.items()]
     if done.returncode != 0 and not problems:
         problems.append(Problem(".clang-format", 1, done.stderr.strip().splitlines()[0]))
     return problems

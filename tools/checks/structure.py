@@ -12,7 +12,7 @@ SIZE_NOTE, SIZE_LIMIT = 500, 900
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
 # Headers that slow every includer down or belong to one layer: pattern, where allowed, rule.
 RESTRICTED = (
-    (re.compile(r"^(nlohmann/|CLI/|hwy/|gtest/)"), lambda path: not is_library_header(path),
+    (re.compile(r"^(nlohmann/(?!json_fwd)|CLI/|hwy/|gtest/)"), lambda path: not is_library_header(path),
      "is included in .cpp files only"),
     (re.compile(r"(^|/)(webgpu|wgpu)\.h$"), lambda path: "/gpu/" in f"/{path}",
      "is included in the gpu layer only"),
@@ -143,19 +143,29 @@ def check_orphans(tree):
 
 
 def orphan_kernels(tree):
-    """A kernel is named whole, or as "folder/" and "stem" apart where the host joins them."""
-    paths = tree.under(("src", "tests", "bench"), CPP) + tree.under(("kernels",), (".wgsl",))
+    """A kernel is named by a string literal or by another kernel's include line.
+
+    The host may also build the name: by formatting ("kv/{}.wgsl"), or from a literal that starts
+    with "folder/" and the literal "stem".
+    """
+    literals, names = set(), set()
+    for path in tree.under(("src", "tests", "bench"), CPP):
+        literals.update(re.findall(r'"([^"\n]+)"', tree.text(path)))
+    for path in tree.under(("kernels",), (".wgsl",)):
+        names.update(name for name in re.findall(r"^//! include (\S+)", tree.text(path), re.M)
+                     if "kernels/" + name != path)
+    names |= literals
+    formats = [re.compile(re.sub(r"\\\{[^}]*\}", "[^/]+", re.escape(literal)))
+               for literal in literals if "/" in literal and "{" in literal]
     problems = []
     for kernel in tree.under(("kernels",), (".wgsl",)):
         name = kernel.removeprefix("kernels/")
-        stem = posixpath.splitext(posixpath.basename(name))[0]
-        folder = posixpath.dirname(name)
-        texts = [tree.text(path) for path in paths if path != kernel]
-        whole = (f'"{name}"', f'"{name.removesuffix(".wgsl")}"')
-        found = any(word in text for word in whole for text in texts)
-        if not found and folder:
-            found = (any(f'"{folder}/' in text for text in texts) and
-                     any(f'"{stem}"' in text or f'"{stem}.wgsl"' in text for text in texts))
-        if not found:
+        folder, file = posixpath.split(name)
+        stem = file.removesuffix(".wgsl")
+        spelled = {name, name.removesuffix(".wgsl")} & names
+        formatted = any(pattern.fullmatch(name) for pattern in formats)
+        joined = folder and {stem, file} & literals and any(
+            literal.startswith(folder + "/") for literal in literals)
+        if not (spelled or formatted or joined):
             problems.append(Problem(kernel, 1, "orphan kernel: nothing names it"))
     return problems

@@ -12,7 +12,7 @@ BINARY = (".gguf", ".safetensors", ".bin", ".png", ".spv", ".wasm", ".so", ".a",
 LOCK_FILES = ("Cargo.lock",)
 # Written as patterns, so that this file does not hold what it looks for.
 FORBIDDEN = (
-    (r"/work(space)?/|/home/\w+/|/roo[t]/", "names a path of one machine: {0}"),
+    (r"(?<![\w.}])/(work|workspace|root|home/\w+)(?=/)", "names a path of one machine: {0}"),
     (r"\b(pypi\.org|files\.pythonhosted|registry\.npmjs|(static|index)\.crates\.io"
      r"|(deb|security|snapshot)\.debian\.org|proxy\.golang\.org|repo1?\.maven)",
      "names a package host ({0}); name the package instead"),
