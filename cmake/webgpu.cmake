@@ -11,7 +11,7 @@ if(NOT WISP_WEBGPU_INCLUDE OR NOT WISP_WEBGPU_LIBRARY)
                       "tools/fetch_wgpu.sh ${WISP_DEPS}/wgpu), or name one by -DWISP_WEBGPU_ROOT=")
 endif()
 
-add_library(webgpu SHARED IMPORTED)
+add_library(webgpu SHARED IMPORTED GLOBAL)
 # The library has no soname: link by its file name, found through the run path.
 set_target_properties(webgpu PROPERTIES IMPORTED_LOCATION ${WISP_WEBGPU_LIBRARY}
                       IMPORTED_NO_SONAME TRUE INTERFACE_INCLUDE_DIRECTORIES ${WISP_WEBGPU_INCLUDE})

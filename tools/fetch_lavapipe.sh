@@ -59,9 +59,9 @@ if ! echo "$SHA256  $DEB" | sha256sum --check --quiet - >&2; then
   echo "setup: error: $(basename "$DEB") does not have the pinned hash" >&2
   exit 1
 fi
-dpkg-deb --extract "$DEB" "$WORK/root"
+dpkg-deb --extract "$DEB" "$WORK/unpacked"
 mkdir -p "$DEST/$(dirname $LIBRARY)"
-cp "$WORK/root/$LIBRARY" "$DEST/$LIBRARY"
+cp "$WORK/unpacked/$LIBRARY" "$DEST/$LIBRARY"
 cat > "$DEST/lvp_icd.json" <<JSON
 {"file_format_version": "1.0.0", "ICD": {"library_path": "$DEST/$LIBRARY", "api_version": "1.4.305"}}
 JSON

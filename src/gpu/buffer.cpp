@@ -184,6 +184,7 @@ std::span<const std::byte> Readback::wait(Read read) {
     device_->wait_until([&] { return slot.state != Slot::State::mapping; }, "a readback");
   }
   if (slot.state == Slot::State::failed) fail("readback failed: {}", slot.error);
+  device_->check();
   const void* data = wgpuBufferGetConstMappedRange(slot.buffer.get(), 0, slot_bytes_);
   ensure(data != nullptr, "a mapped buffer has a range");
   return {static_cast<const std::byte*>(data), slot.size};

@@ -25,7 +25,7 @@ struct Capabilities {
   bool immediates = false;         // small parameters recorded into the command buffer
   bool timestamps = false;         // timestamp queries at the ends of a compute pass
   bool unchecked_shaders = false;  // modules without bounds checks and loop bounding
-  std::vector<MatrixConfig> matrices{}; // cooperative matrices; empty: none
+  std::vector<MatrixConfig> matrices{};  // cooperative matrices; empty: none
 
   // Facts of the provider's WGSL front end.
   bool subgroups_need_enable = false;  // whether `enable subgroups;` must be there (else rejected)

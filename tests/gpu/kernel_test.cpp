@@ -65,8 +65,8 @@ TEST_F(KernelTest, ConstantsKeepTheirValues) {
   Commands commands(*device);
   recording.encode(commands);
   commands.submit();
-  const std::vector<uint32_t> expected{word(-5),  4294967295u,  word(0.1f),
-                                       1u,        word(1e6f), 0x80000000u};
+  const std::vector<uint32_t> expected{word(-5), 4294967295u, word(0.1f),
+                                       1u,       word(1e6f),  0x80000000u};
   EXPECT_EQ(read_words(*device, result), expected);
 }
 
@@ -117,11 +117,11 @@ TEST_F(KernelTest, MalformedFilesAreErrors) {
   EXPECT_TRUE(has(message("bad_params_type.wgsl"), "found 'vec4'"));
   EXPECT_TRUE(has(message("bad_no_struct.wgsl"), "no struct Q"));
   EXPECT_TRUE(has(message("nowhere.wgsl"), "nowhere.wgsl"));
-  EXPECT_TRUE(has(error_of([&] {
-                    kernel_text({.label = "wide", .file = "fill.wgsl", .workgroup_size = {512, 1, 1}},
-                                c);
-                  }),
-                  "workgroup of 512 invocations"));
+  EXPECT_TRUE(
+      has(error_of([&] {
+            kernel_text({.label = "wide", .file = "fill.wgsl", .workgroup_size = {512, 1, 1}}, c);
+          }),
+          "workgroup of 512 invocations"));
 }
 
 TEST_F(KernelTest, CompileErrorsNameKernelFileLineAndText) {
@@ -208,7 +208,8 @@ TEST_F(KernelTest, SubgroupsAndHalfRun) {
 TEST(EmbeddedKernels, AreInTheProgram) {
   set_kernel_directory({});
   EXPECT_TRUE(has(kernel_source("device/subgroup_size.wgsl"), "subgroup_size"));
-  EXPECT_TRUE(has(error_of([] { kernel_source("no/such.wgsl"); }), "no kernel file 'no/such.wgsl'"));
+  EXPECT_TRUE(
+      has(error_of([] { kernel_source("no/such.wgsl"); }), "no kernel file 'no/such.wgsl'"));
 }
 
 }  // namespace

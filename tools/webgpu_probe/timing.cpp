@@ -16,7 +16,8 @@ struct Cost {
 };
 
 // Median of five runs of `body`, which records kDispatches dispatches into a pass it may restart.
-Cost measure(Gpu& gpu, const std::function<void(WGPUCommandEncoder)>& body, int count = kDispatches) {
+Cost measure(Gpu& gpu, const std::function<void(WGPUCommandEncoder)>& body,
+             int count = kDispatches) {
   std::vector<Cost> all;
   for (int i = 0; i < 6; ++i) {
     finish(gpu);
@@ -30,9 +31,11 @@ Cost measure(Gpu& gpu, const std::function<void(WGPUCommandEncoder)>& body, int 
     const double end = now_us();
     wgpuCommandBufferRelease(commands);
     wgpuCommandEncoderRelease(encoder);
-    if (i > 0) all.push_back({(recorded - start) / count, (end - start) / count, (end - recorded) / count});
+    if (i > 0)
+      all.push_back({(recorded - start) / count, (end - start) / count, (end - recorded) / count});
   }
-  std::sort(all.begin(), all.end(), [](const Cost& a, const Cost& b) { return a.total_us < b.total_us; });
+  std::sort(all.begin(), all.end(),
+            [](const Cost& a, const Cost& b) { return a.total_us < b.total_us; });
   return all[all.size() / 2];
 }
 
@@ -53,62 +56,67 @@ void timing(Gpu& gpu) {
   const Kernel one = kernel(gpu, kIncrement);
   WGPUBuffer data = buffer(gpu, 4096, kStorage);
   WGPUBindGroup group = make_group(gpu, one, {data}), group2 = make_group(gpu, one, {data});
-  const auto begin = [](WGPUCommandEncoder e) { return wgpuCommandEncoderBeginComputePass(e, nullptr); };
+  const auto begin = [](WGPUCommandEncoder e) {
+    return wgpuCommandEncoderBeginComputePass(e, nullptr);
+  };
   const auto end = [](WGPUComputePassEncoder pass) {
     wgpuComputePassEncoderEnd(pass);
     wgpuComputePassEncoderRelease(pass);
   };
   print("one pass, same pipeline and bind group", measure(gpu, [&](WGPUCommandEncoder e) {
-    WGPUComputePassEncoder pass = begin(e);
-    wgpuComputePassEncoderSetPipeline(pass, one.pipeline);
-    wgpuComputePassEncoderSetBindGroup(pass, 0, group, 0, nullptr);
-    for (int i = 0; i < kDispatches; ++i) wgpuComputePassEncoderDispatchWorkgroups(pass, 1, 1, 1);
-    end(pass);
-  }));
+          WGPUComputePassEncoder pass = begin(e);
+          wgpuComputePassEncoderSetPipeline(pass, one.pipeline);
+          wgpuComputePassEncoderSetBindGroup(pass, 0, group, 0, nullptr);
+          for (int i = 0; i < kDispatches; ++i)
+            wgpuComputePassEncoderDispatchWorkgroups(pass, 1, 1, 1);
+          end(pass);
+        }));
   print("one pass, bind group set each time", measure(gpu, [&](WGPUCommandEncoder e) {
-    WGPUComputePassEncoder pass = begin(e);
-    wgpuComputePassEncoderSetPipeline(pass, one.pipeline);
-    for (int i = 0; i < kDispatches; ++i) {
-      wgpuComputePassEncoderSetBindGroup(pass, 0, i % 2 ? group : group2, 0, nullptr);
-      wgpuComputePassEncoderDispatchWorkgroups(pass, 1, 1, 1);
-    }
-    end(pass);
-  }));
+          WGPUComputePassEncoder pass = begin(e);
+          wgpuComputePassEncoderSetPipeline(pass, one.pipeline);
+          for (int i = 0; i < kDispatches; ++i) {
+            wgpuComputePassEncoderSetBindGroup(pass, 0, i % 2 ? group : group2, 0, nullptr);
+            wgpuComputePassEncoderDispatchWorkgroups(pass, 1, 1, 1);
+          }
+          end(pass);
+        }));
   const Kernel other = kernel(gpu, std::string(kIncrement) + "// another");
   print("one pass, pipeline and bind group set each time", measure(gpu, [&](WGPUCommandEncoder e) {
-    WGPUComputePassEncoder pass = begin(e);
-    for (int i = 0; i < kDispatches; ++i) {
-      wgpuComputePassEncoderSetPipeline(pass, i % 2 ? one.pipeline : other.pipeline);
-      wgpuComputePassEncoderSetBindGroup(pass, 0, i % 2 ? group : group2, 0, nullptr);
-      wgpuComputePassEncoderDispatchWorkgroups(pass, 1, 1, 1);
-    }
-    end(pass);
-  }));
+          WGPUComputePassEncoder pass = begin(e);
+          for (int i = 0; i < kDispatches; ++i) {
+            wgpuComputePassEncoderSetPipeline(pass, i % 2 ? one.pipeline : other.pipeline);
+            wgpuComputePassEncoderSetBindGroup(pass, 0, i % 2 ? group : group2, 0, nullptr);
+            wgpuComputePassEncoderDispatchWorkgroups(pass, 1, 1, 1);
+          }
+          end(pass);
+        }));
   print("one pass per dispatch", measure(gpu, [&](WGPUCommandEncoder e) {
-    for (int i = 0; i < kDispatches; ++i) {
-      WGPUComputePassEncoder pass = begin(e);
-      wgpuComputePassEncoderSetPipeline(pass, one.pipeline);
-      wgpuComputePassEncoderSetBindGroup(pass, 0, group, 0, nullptr);
-      wgpuComputePassEncoderDispatchWorkgroups(pass, 1, 1, 1);
-      end(pass);
-    }
-  }));
+          for (int i = 0; i < kDispatches; ++i) {
+            WGPUComputePassEncoder pass = begin(e);
+            wgpuComputePassEncoderSetPipeline(pass, one.pipeline);
+            wgpuComputePassEncoderSetBindGroup(pass, 0, group, 0, nullptr);
+            wgpuComputePassEncoderDispatchWorkgroups(pass, 1, 1, 1);
+            end(pass);
+          }
+        }));
   // Independent dispatches: each reads one buffer and writes another that no other one touches.
   {
     const Kernel two = kernel(gpu,
-        "@group(0) @binding(0) var<storage, read_write> a: array<u32>;"
-        "@compute @workgroup_size(32) fn main(@builtin(global_invocation_id) id: vec3<u32>) { a[id.x] = 1u; }");
+                              "@group(0) @binding(0) var<storage, read_write> a: array<u32>;"
+                              "@compute @workgroup_size(32) fn main(@builtin(global_invocation_id) "
+                              "id: vec3<u32>) { a[id.x] = 1u; }");
     std::vector<WGPUBindGroup> groups;
-    for (int i = 0; i < 64; ++i) groups.push_back(make_group(gpu, two, {buffer(gpu, 256, kStorage)}));
+    for (int i = 0; i < 64; ++i)
+      groups.push_back(make_group(gpu, two, {buffer(gpu, 256, kStorage)}));
     print("one pass, 64 independent buffers in turn", measure(gpu, [&](WGPUCommandEncoder e) {
-      WGPUComputePassEncoder pass = begin(e);
-      wgpuComputePassEncoderSetPipeline(pass, two.pipeline);
-      for (int i = 0; i < kDispatches; ++i) {
-        wgpuComputePassEncoderSetBindGroup(pass, 0, groups[i % 64], 0, nullptr);
-        wgpuComputePassEncoderDispatchWorkgroups(pass, 1, 1, 1);
-      }
-      end(pass);
-    }));
+            WGPUComputePassEncoder pass = begin(e);
+            wgpuComputePassEncoderSetPipeline(pass, two.pipeline);
+            for (int i = 0; i < kDispatches; ++i) {
+              wgpuComputePassEncoderSetBindGroup(pass, 0, groups[i % 64], 0, nullptr);
+              wgpuComputePassEncoderDispatchWorkgroups(pass, 1, 1, 1);
+            }
+            end(pass);
+          }));
   }
   for (uint32_t bindings : {4u, 8u, 10u}) {
     std::string source;
@@ -120,65 +128,87 @@ void timing(Gpu& gpu) {
       sum += (i ? " + b" : "b") + std::to_string(i) + "[id.x]";
       buffers.push_back(buffer(gpu, 4096, kStorage));
     }
-    const Kernel many = kernel(gpu, source + "@compute @workgroup_size(32) fn main(@builtin(global_invocation_id) id: vec3<u32>) { b0[id.x] = " + sum + "; }", {.bindings = bindings});
+    const Kernel many =
+        kernel(gpu,
+               source +
+                   "@compute @workgroup_size(32) fn main(@builtin(global_invocation_id) id: "
+                   "vec3<u32>) { b0[id.x] = " +
+                   sum + "; }",
+               {.bindings = bindings});
     WGPUBindGroup a = make_group(gpu, many, buffers), b = make_group(gpu, many, buffers);
-    const std::string name = "one pass, bind group of " + std::to_string(bindings) + " buffers each time";
+    const std::string name =
+        "one pass, bind group of " + std::to_string(bindings) + " buffers each time";
     print(name.c_str(), measure(gpu, [&](WGPUCommandEncoder e) {
-      WGPUComputePassEncoder pass = begin(e);
-      wgpuComputePassEncoderSetPipeline(pass, many.pipeline);
-      for (int i = 0; i < kDispatches; ++i) {
-        wgpuComputePassEncoderSetBindGroup(pass, 0, i % 2 ? a : b, 0, nullptr);
-        wgpuComputePassEncoderDispatchWorkgroups(pass, 1, 1, 1);
-      }
-      end(pass);
-    }));
+            WGPUComputePassEncoder pass = begin(e);
+            wgpuComputePassEncoderSetPipeline(pass, many.pipeline);
+            for (int i = 0; i < kDispatches; ++i) {
+              wgpuComputePassEncoderSetBindGroup(pass, 0, i % 2 ? a : b, 0, nullptr);
+              wgpuComputePassEncoderDispatchWorkgroups(pass, 1, 1, 1);
+            }
+            end(pass);
+          }));
   }
   if (gpu.has_immediates) {
-    const Kernel small = kernel(gpu,
+    const Kernel small = kernel(
+        gpu,
         "struct P { a: u32, b: u32, c: u32, d: u32 } var<immediate> p: P;"
         "@group(0) @binding(0) var<storage, read_write> data: array<u32>;"
         "@compute @workgroup_size(32) fn main(@builtin(global_invocation_id) id: vec3<u32>) {"
-        " data[id.x] = data[id.x] + p.a; }", {.immediate_size = 16});
+        " data[id.x] = data[id.x] + p.a; }",
+        {.immediate_size = 16});
     WGPUBindGroup g = make_group(gpu, small, {data}), g2 = make_group(gpu, small, {data});
-    print("one pass, bind group and 16 bytes of immediates each time", measure(gpu, [&](WGPUCommandEncoder e) {
-      WGPUComputePassEncoder pass = begin(e);
-      wgpuComputePassEncoderSetPipeline(pass, small.pipeline);
-      for (int i = 0; i < kDispatches; ++i) {
-        const uint32_t words[4] = {1, 2, 3, static_cast<uint32_t>(i)};
-        wgpuComputePassEncoderSetBindGroup(pass, 0, i % 2 ? g : g2, 0, nullptr);
-        wgpuComputePassEncoderSetImmediates(pass, 0, words, 16);
-        wgpuComputePassEncoderDispatchWorkgroups(pass, 1, 1, 1);
-      }
-      end(pass);
-    }));
+    print("one pass, bind group and 16 bytes of immediates each time",
+          measure(gpu, [&](WGPUCommandEncoder e) {
+            WGPUComputePassEncoder pass = begin(e);
+            wgpuComputePassEncoderSetPipeline(pass, small.pipeline);
+            for (int i = 0; i < kDispatches; ++i) {
+              const uint32_t words[4] = {1, 2, 3, static_cast<uint32_t>(i)};
+              wgpuComputePassEncoderSetBindGroup(pass, 0, i % 2 ? g : g2, 0, nullptr);
+              wgpuComputePassEncoderSetImmediates(pass, 0, words, 16);
+              wgpuComputePassEncoderDispatchWorkgroups(pass, 1, 1, 1);
+            }
+            end(pass);
+          }));
   }
   {
-    const Kernel dynamic = kernel(gpu,
+    const Kernel dynamic = kernel(
+        gpu,
         "struct P { a: u32, b: u32, c: u32, d: u32 }"
         "@group(0) @binding(0) var<storage, read_write> data: array<u32>;"
         "@group(0) @binding(1) var<uniform> p: P;"
         "@compute @workgroup_size(32) fn main(@builtin(global_invocation_id) id: vec3<u32>) {"
-        " data[id.x] = data[id.x] + p.a; }", {.dynamic_uniform = true});
-    WGPUBuffer uniforms = buffer(gpu, 256 * 1024, WGPUBufferUsage_Uniform | WGPUBufferUsage_CopyDst);
+        " data[id.x] = data[id.x] + p.a; }",
+        {.dynamic_uniform = true});
+    WGPUBuffer uniforms =
+        buffer(gpu, 256 * 1024, WGPUBufferUsage_Uniform | WGPUBufferUsage_CopyDst);
     WGPUBindGroup g = make_group(gpu, dynamic, {data, uniforms});
     print("one pass, dynamic uniform offset each time", measure(gpu, [&](WGPUCommandEncoder e) {
-      WGPUComputePassEncoder pass = begin(e);
-      wgpuComputePassEncoderSetPipeline(pass, dynamic.pipeline);
-      for (int i = 0; i < kDispatches; ++i) {
-        const uint32_t offset = 256 * (i % 1000);
-        wgpuComputePassEncoderSetBindGroup(pass, 0, g, 1, &offset);
-        wgpuComputePassEncoderDispatchWorkgroups(pass, 1, 1, 1);
-      }
-      end(pass);
-    }));
+            WGPUComputePassEncoder pass = begin(e);
+            wgpuComputePassEncoderSetPipeline(pass, dynamic.pipeline);
+            for (int i = 0; i < kDispatches; ++i) {
+              const uint32_t offset = 256 * (i % 1000);
+              wgpuComputePassEncoderSetBindGroup(pass, 0, g, 1, &offset);
+              wgpuComputePassEncoderDispatchWorkgroups(pass, 1, 1, 1);
+            }
+            end(pass);
+          }));
   }
-  print("empty submissions", measure(gpu, [&](WGPUCommandEncoder) {
-    for (int i = 0; i < 200; ++i) wgpuQueueSubmit(gpu.queue, 0, nullptr);
-  }, 200));
-  print("writes of 4 KiB (wgpuQueueWriteBuffer)", measure(gpu, [&](WGPUCommandEncoder) {
-    static char bytes[4096];
-    for (int i = 0; i < 200; ++i) wgpuQueueWriteBuffer(gpu.queue, data, 0, bytes, 4096);
-  }, 200));
+  print("empty submissions", measure(
+                                 gpu,
+                                 [&](WGPUCommandEncoder) {
+                                   for (int i = 0; i < 200; ++i)
+                                     wgpuQueueSubmit(gpu.queue, 0, nullptr);
+                                 },
+                                 200));
+  print("writes of 4 KiB (wgpuQueueWriteBuffer)", measure(
+                                                      gpu,
+                                                      [&](WGPUCommandEncoder) {
+                                                        static char bytes[4096];
+                                                        for (int i = 0; i < 200; ++i)
+                                                          wgpuQueueWriteBuffer(gpu.queue, data, 0,
+                                                                               bytes, 4096);
+                                                      },
+                                                      200));
 }
 
 void packed_dot(Gpu& gpu) {
@@ -202,8 +232,9 @@ void packed_dot(Gpu& gpu) {
   wgpuAdapterGetInfo(gpu.adapter, &info);
   const uint32_t groups = info.adapterType == WGPUAdapterType_CPU ? 64 : 16384;
   WGPUBuffer out = buffer(gpu, groups * 256 * 4, kStorage);
-  for (const auto& [name, body] : {std::pair{"dot4I8Packed", packed}, std::pair{"unpack4xI8, i32", unpacked},
-                                   std::pair{"unpack4xI8, f32", floats}}) {
+  for (const auto& [name, body] :
+       {std::pair{"dot4I8Packed", packed}, std::pair{"unpack4xI8, i32", unpacked},
+        std::pair{"unpack4xI8, f32", floats}}) {
     const Kernel k = kernel(gpu, loop(body));
     if (!k.error.empty()) {
       std::printf("%s: %s\n", name, first_lines(k.error, 2).c_str());
@@ -227,19 +258,25 @@ void packed_dot(Gpu& gpu) {
   const std::string reader =
       "@group(0) @binding(0) var<storage, read_write> a: array<u32>;"
       "@group(0) @binding(1) var<storage, read_write> o: array<u32>;"
-      "@compute @workgroup_size(256) fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) n: vec3<u32>) {"
-      " var s = 0u; for (var i = 0u; i < 16u; i++) { s += a[id.x + i * n.x * 256u]; } o[id.x] = s; }";
+      "@compute @workgroup_size(256) fn main(@builtin(global_invocation_id) id: vec3<u32>, "
+      "@builtin(num_workgroups) n: vec3<u32>) {"
+      " var s = 0u; for (var i = 0u; i < 16u; i++) { s += a[id.x + i * n.x * 256u]; } o[id.x] = s; "
+      "}";
   for (bool checked : {true, false}) {
     const Kernel k = kernel(gpu, reader, {.bindings = 2, .checked = checked});
     WGPUBindGroup group = make_group(gpu, k, {source, sums});
-    const Cost cost = measure(gpu, [&](WGPUCommandEncoder e) {
-      WGPUComputePassEncoder pass = wgpuCommandEncoderBeginComputePass(e, nullptr);
-      wgpuComputePassEncoderSetPipeline(pass, k.pipeline);
-      wgpuComputePassEncoderSetBindGroup(pass, 0, group, 0, nullptr);
-      for (int i = 0; i < 20; ++i) wgpuComputePassEncoderDispatchWorkgroups(pass, words / 16 / 256, 1, 1);
-      wgpuComputePassEncoderEnd(pass);
-      wgpuComputePassEncoderRelease(pass);
-    }, 20);
+    const Cost cost = measure(
+        gpu,
+        [&](WGPUCommandEncoder e) {
+          WGPUComputePassEncoder pass = wgpuCommandEncoderBeginComputePass(e, nullptr);
+          wgpuComputePassEncoderSetPipeline(pass, k.pipeline);
+          wgpuComputePassEncoderSetBindGroup(pass, 0, group, 0, nullptr);
+          for (int i = 0; i < 20; ++i)
+            wgpuComputePassEncoderDispatchWorkgroups(pass, words / 16 / 256, 1, 1);
+          wgpuComputePassEncoderEnd(pass);
+          wgpuComputePassEncoderRelease(pass);
+        },
+        20);
     std::printf("%-12s %.1f us a pass, %.0f GB/s\n", checked ? "checked" : "unchecked", cost.gpu_us,
                 words * 4 / cost.gpu_us / 1e3);
   }
@@ -256,7 +293,8 @@ void timestamps(Gpu& gpu) {
   if (!error.empty()) return;
   const Kernel one = kernel(gpu, kIncrement);
   WGPUBindGroup group = make_group(gpu, one, {buffer(gpu, 1u << 22, kStorage)});
-  WGPUBuffer resolved = buffer(gpu, 4096 * 8, WGPUBufferUsage_QueryResolve | WGPUBufferUsage_CopySrc);
+  WGPUBuffer resolved =
+      buffer(gpu, 4096 * 8, WGPUBufferUsage_QueryResolve | WGPUBufferUsage_CopySrc);
   const int count = 500;
   for (bool inside : {false, true}) {
     error = scoped(gpu, [&] {
