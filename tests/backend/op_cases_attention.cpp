@@ -1,0 +1,191 @@
+// RopeKv and Attention: the cache is filled by the case's own steps, so that both are checked over
+// many positions, slots and scattered pages.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "op_harness.h"
+
+namespace wisp::op_test {
+namespace {
+
+using formats::DType;
+using plan::KernelClass;
+
+struct AttentionCase {
+  const char* name;
+  uint32_t num_heads = 1;
+  uint32_t num_kv_heads = 1;
+  uint32_t head_dim = 64;
+  uint32_t value_dim = 0;  // 0: head_dim
+  uint32_t rotary_dim = 0;
+  plan::RopeStyle style = plan::RopeStyle::half;
+  bool norms = false;
+  bool query_scale = false;
+  float softcap = 0.0F;
+  uint32_t window = 0;
+  uint32_t max_positions = 144;
+  std::vector<std::vector<uint32_t>> steps = {};  // columns of slot 0, 1, 2
+};
+
+// Cosines and sines of a usual RoPE, [positions, rotary_dim].
+std::vector<float> rope_table(uint32_t positions, uint32_t rotary_dim) {
+  std::vector<float> table;
+  for (uint32_t p = 0; p < positions; ++p) {
+    for (uint32_t i = 0; i < rotary_dim / 2; ++i) {
+      const double angle = p * std::pow(10000.0, -2.0 * i / rotary_dim);
+      table.push_back(static_cast<float>(std::cos(angle)));
+      table.push_back(static_cast<float>(std::sin(angle)));
+    }
+  }
+  return table;
+}
+
+OpCase attention_case(const AttentionCase& a, KernelClass kernel_class, DType kv_dtype) {
+  const uint32_t value_dim = a.value_dim == 0 ? a.head_dim : a.value_dim;
+  CaseBuilder b(fmt::format("attention_{}_{}_{}", a.name,
+                            kernel_class == KernelClass::prefill ? "prefill" : "decode",
+                            formats::dtype_name(kv_dtype)),
+                kernel_class, {.max_columns = 80, .max_positions = a.max_positions});
+  b.result().resources.kv_dtype = kv_dtype;
+  const plan::KvLayerId layer = b.kv_layer(a.num_kv_heads, a.head_dim, value_dim);
+  const uint32_t width = (a.num_heads + a.num_kv_heads) * a.head_dim + a.num_kv_heads * value_dim;
+  plan::RopeKv rope{.qkv = b.input("qkv", width, plan::ValueType::f32, 1.7F),
+                    .out = b.value("q", a.num_heads * a.head_dim),
+                    .kv_layer = layer,
+                    .num_heads = a.num_heads,
+                    .q_norm = {},
+                    .k_norm = {},
+                    .rope = {},
+                    .query_scale = {}};
+  if (a.norms) {
+    rope.q_norm = b.weight("q_norm", DType::F32, 1, a.head_dim);
+    rope.k_norm = b.weight("k_norm", DType::F32, 1, a.head_dim);
+    rope.norm_eps = 1e-5F;
+    rope.norm_weight_offset = 1.0F;
+  }
+  if (a.rotary_dim > 0) {
+    rope.rope =
+        b.weight("rope", a.max_positions, a.rotary_dim, rope_table(a.max_positions, a.rotary_dim));
+  }
+  if (a.query_scale) {
+    std::vector<float> scales = random_floats(b.random(), a.max_positions);
+    for (float& s : scales) s += 1.5F;
+    rope.query_scale = b.weight("query_scale", a.max_positions, 1, scales);
+  }
+  rope.style = a.style;
+  b.op(rope);
+  plan::Attention attention{.q = rope.out,
+                            .out = b.value("out", a.num_heads * value_dim),
+                            .kv_layer = layer,
+                            .num_heads = a.num_heads};
+  attention.scale = 1.0F / std::sqrt(static_cast<float>(a.head_dim));
+  attention.softcap = a.softcap;
+  attention.window = a.window;
+  b.op(attention);
+  b.output(rope.out, 0.0);
+  // A half that is rounded the other way differs by 2^-11 of itself.
+  b.output(attention.out, kv_dtype == DType::F16 ? 1e-3 : 2e-5);
+  for (const auto& counts : a.steps) {
+    std::vector<backend::Column> columns;
+    // Slots in falling order: a column's place in the step is not its slot.
+    for (uint32_t slot = static_cast<uint32_t>(counts.size()); slot-- > 0;) {
+      const auto more = b.next_columns(slot, counts[slot]);
+      columns.insert(columns.end(), more.begin(), more.end());
+    }
+    b.step(std::move(columns));
+  }
+  return std::move(b.result());
+}
+
+}  // namespace
+
+void add_attention_cases(std::vector<OpCase>& cases) {
+  const std::vector<std::vector<uint32_t>> some_steps = {{1},       {2, 3}, {7, 0, 16}, {33},
+                                                         {1, 1, 1}, {65},   {2, 2}};
+  const AttentionCase all[] = {
+      {.name = "smollm", .num_heads = 9, .num_kv_heads = 3, .rotary_dim = 64, .steps = some_steps},
+      {.name = "one_kv_head",
+       .num_heads = 4,
+       .head_dim = 32,
+       .rotary_dim = 32,
+       .style = plan::RopeStyle::interleaved,
+       .steps = some_steps},
+      {.name = "tiny_head",
+       .num_heads = 3,
+       .num_kv_heads = 3,
+       .head_dim = 16,
+       .rotary_dim = 8,
+       .steps = some_steps},
+      {.name = "partial_interleaved",
+       .num_heads = 2,
+       .head_dim = 80,
+       .rotary_dim = 20,
+       .style = plan::RopeStyle::interleaved,
+       .steps = some_steps},
+      {.name = "wide_head",
+       .num_heads = 2,
+       .head_dim = 256,
+       .rotary_dim = 256,
+       .norms = true,
+       .steps = some_steps},
+      {.name = "odd",
+       .num_heads = 7,
+       .head_dim = 36,
+       .value_dim = 20,
+       .rotary_dim = 12,
+       .query_scale = true,
+       .steps = some_steps},
+      {.name = "no_rope_softcap",
+       .num_heads = 8,
+       .num_kv_heads = 2,
+       .head_dim = 128,
+       .norms = true,
+       .softcap = 1.5F,
+       .steps = some_steps},
+      {.name = "window",
+       .num_heads = 4,
+       .num_kv_heads = 2,
+       .head_dim = 64,
+       .rotary_dim = 64,
+       .window = 21,
+       .steps = some_steps},
+      {.name = "window_one", .num_heads = 2, .head_dim = 48, .window = 1, .steps = some_steps},
+      // Past one and two split-KV ranges, then a wide window whose edge lies inside a range.
+      {.name = "long",
+       .num_heads = 3,
+       .head_dim = 64,
+       .rotary_dim = 64,
+       .max_positions = 640,
+       .steps = {{80},
+                 {80},
+                 {80},
+                 {15},
+                 {1},
+                 {1},
+                 {80},
+                 {80},
+                 {80},
+                 {14},
+                 {1},
+                 {1},
+                 {3, 80},
+                 {70},
+                 {5, 1, 1}}},
+      {.name = "long_window",
+       .num_heads = 2,
+       .head_dim = 40,
+       .window = 270,
+       .max_positions = 640,
+       .steps = {{80}, {80}, {80}, {15}, {1}, {1}, {80}, {80}, {80}, {14}, {1}, {1}, {3, 75}}},
+  };
+  for (const AttentionCase& a : all) {
+    for (const KernelClass kernel_class : {KernelClass::prefill, KernelClass::decode}) {
+      for (const DType kv_dtype : {DType::F16, DType::F32}) {
+        cases.push_back(attention_case(a, kernel_class, kv_dtype));
+      }
+    }
+  }
+}
+
+}  // namespace wisp::op_test

@@ -1,0 +1,108 @@
+// Linear: every weight type and mode, over shapes that do and do not fit tiles.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "op_harness.h"
+
+namespace wisp::op_test {
+namespace {
+
+using formats::DType;
+using plan::KernelClass;
+
+constexpr DType kWeightTypes[] = {DType::F32,  DType::F16,  DType::BF16, DType::Q8_0,
+                                  DType::Q4_0, DType::Q4_1, DType::Q4_K, DType::Q6_K};
+
+bool is_block_type(DType dtype) { return formats::dtype_info(dtype).block_elements > 1; }
+
+struct LinearShape {
+  uint32_t rows;
+  uint32_t cols;
+};
+
+enum class Mode { exact, half, int8 };
+
+struct Extras {
+  bool bias = false;
+  bool residual = false;
+  float scale = 1.0F;
+  uint32_t out_offset = 0;
+};
+
+void add_steps(CaseBuilder& b) {
+  for (const uint32_t k : {1U, 2U, 3U, 7U, 16U, 33U, 65U}) b.step(b.next_columns(0, k));
+}
+
+OpCase linear_case(DType dtype, LinearShape shape, Mode mode, KernelClass kernel_class,
+                   Extras extras) {
+  constexpr const char* kModes[] = {"exact", "half", "int8"};
+  std::string name = fmt::format(
+      "linear_{}_{}_{}_{}x{}{}{}{}{}", formats::dtype_name(dtype), kModes[static_cast<int>(mode)],
+      kernel_class == KernelClass::prefill ? "prefill" : "decode", shape.rows, shape.cols,
+      extras.bias ? "_bias" : "", extras.residual ? "_residual" : "",
+      extras.scale != 1.0F ? "_scale" : "", extras.out_offset > 0 ? "_offset" : "");
+  CaseBuilder b(std::move(name), kernel_class, {}, shape.rows * 31 + shape.cols);
+  const auto type = mode == Mode::int8 ? plan::ValueType::q8 : plan::ValueType::f32;
+  const plan::ValueId x = b.input("x", shape.cols, type, 2.0F);
+  const plan::WeightId w = b.weight("w", dtype, shape.rows, shape.cols, 0.5F);
+  plan::Linear op{.x = x, .weight = w, .out = {}, .bias = {}, .residual = {}};
+  op.f16_inputs = mode == Mode::half;
+  op.scale = extras.scale;
+  if (extras.residual) op.residual = b.input("residual", shape.rows, plan::ValueType::f32, 3.0F);
+  if (extras.bias) op.bias = b.weight("bias", DType::F32, 1, shape.rows, 2.0F);
+  op.out = b.value("out", shape.rows + extras.out_offset);
+  if (extras.out_offset > 0) {
+    plan::Linear first = op;
+    first.weight = b.weight("w0", dtype, extras.out_offset, shape.cols, 0.5F);
+    first.bias.reset();
+    first.residual.reset();
+    b.op(first);
+    op.out_offset = extras.out_offset;
+  }
+  b.op(op);
+  b.output(op.out, 1e-5);
+  add_steps(b);
+  return std::move(b.result());
+}
+
+}  // namespace
+
+void add_linear_cases(std::vector<OpCase>& cases) {
+  for (const DType dtype : kWeightTypes) {
+    const bool blocks = is_block_type(dtype);
+    const uint32_t block = formats::dtype_info(dtype).block_elements;
+    for (const KernelClass kernel_class : {KernelClass::prefill, KernelClass::decode}) {
+      for (const Mode mode : {Mode::exact, Mode::half, Mode::int8}) {
+        if (mode == Mode::int8 && !blocks) continue;
+        const auto add = [&](LinearShape shape, Extras extras) {
+          shape.cols = (shape.cols + block - 1) / block * block;
+          cases.push_back(linear_case(dtype, shape, mode, kernel_class, extras));
+        };
+        add({37, blocks ? 96U : 83U}, {});
+        add({130, 544}, {.bias = true, .residual = true, .scale = 0.25F});
+        add({5, 256}, {.bias = true, .residual = false, .scale = 1.0F, .out_offset = 7});
+        add({1, 32}, {.bias = false, .residual = true});
+      }
+    }
+  }
+  // Values beyond f16 saturate, tiny ones become subnormal halves.
+  CaseBuilder b("linear_F32_half_saturates", KernelClass::prefill, {});
+  const plan::ValueId x = b.input("x", 40);
+  std::vector<float> weights = random_floats(b.random(), 6 * 40);
+  for (size_t i = 0; i < weights.size(); i += 3) weights[i] *= i % 2 == 0 ? 1e6F : 1e-6F;
+  const plan::WeightId w = b.weight("w", 6, 40, weights);
+  const plan::ValueId out = b.value("out", 6);
+  plan::Linear op{.x = x, .weight = w, .out = out, .bias = {}, .residual = {}};
+  op.f16_inputs = true;
+  b.op(op);
+  b.output(out, 1e-5);
+  b.step(b.next_columns(0, 5));
+  std::vector<float> values = random_floats(b.random(), 5 * 40);
+  for (size_t i = 0; i < values.size(); i += 7) values[i] *= i % 2 == 0 ? 3e5F : 3e-7F;
+  b.set_input(x, values);
+  cases.push_back(std::move(b.result()));
+}
+
+}  // namespace wisp::op_test

@@ -1,0 +1,327 @@
+#include "op_harness.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "formats/half.h"
+
+namespace wisp::op_test {
+namespace {
+
+using backend::Column;
+using backend::Step;
+using formats::DType;
+
+uint32_t rows_of(const plan::Value& value, const Step& step) {
+  const bool columns = value.rows == plan::Rows::columns;
+  return static_cast<uint32_t>(columns ? step.columns.size() : step.logit_columns.size());
+}
+
+template <typename T>
+T read(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+template <typename T>
+void append(std::vector<T>& to, const std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+std::string difference_of(const plan::Value& value, const std::vector<std::byte>& actual,
+                          const std::vector<std::byte>& expected, double bound) {
+  if (actual.size() != expected.size()) {
+    return fmt::format("{} bytes, expected {}", actual.size(), expected.size());
+  }
+  const std::vector<double> a = numbers(value, actual);
+  const std::vector<double> e = numbers(value, expected);
+  double square = 0.0;
+  for (const double x : e) square += x * x;
+  const double rms = std::sqrt(square / static_cast<double>(std::max<size_t>(1, e.size())));
+  const bool q8 = value.type == plan::ValueType::q8;
+  size_t flips = 0;
+  size_t worst = 0;
+  double worst_error = -1.0;
+  for (size_t i = 0; i < e.size(); ++i) {
+    double error = std::fabs(a[i] - e[i]);
+    if (q8 && error > bound * rms) {
+      const size_t row = i / value.width;
+      const size_t block = i % value.width / 32;
+      const std::byte* d = expected.data() + row * plan::row_bytes(value) + value.width + 4 * block;
+      if (error <= 1.001 * read<float>(d)) {
+        ++flips;
+        error = 0.0;
+      }
+    }
+    if (std::isnan(a[i]) && std::isnan(e[i])) error = 0.0;
+    if (std::isnan(error)) error = HUGE_VAL;
+    if (error > worst_error) {
+      worst_error = error;
+      worst = i;
+    }
+  }
+  if (worst_error > bound * rms) {
+    return fmt::format("[{}, {}] is {}, expected {}: error {:.3g} of rms {:.3g}, bound {:.3g}",
+                       worst / value.width, worst % value.width, a[worst], e[worst], worst_error,
+                       rms, bound);
+  }
+  if (flips * 50 > e.size() + 49) return fmt::format("{} of {} quanta differ", flips, e.size());
+  return "";
+}
+
+// The sums stored in a q8 value must be those of its quants.
+std::string wrong_sums(const plan::Value& value, const std::vector<std::byte>& rows) {
+  if (value.type != plan::ValueType::q8) return "";
+  const size_t stride = plan::row_bytes(value);
+  for (size_t row = 0; row * stride < rows.size(); ++row) {
+    const std::byte* quants = rows.data() + row * stride;
+    for (size_t block = 0; block < value.width / 32; ++block) {
+      int32_t sum = 0;
+      for (size_t i = 0; i < 32; ++i) sum += read<int8_t>(quants + 32 * block + i);
+      const auto stored = read<int32_t>(quants + value.width + value.width / 8 + 4 * block);
+      if (sum != stored) {
+        return fmt::format("row {} block {}: sum {}, expected {}", row, block, stored, sum);
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+CaseRun run_case(backend::Backend& backend, const OpCase& op_case) {
+  backend::LoadOptions options;
+  options.resources = op_case.resources;
+  for (size_t i = 0; i < op_case.weights.size(); ++i) {
+    // Several rows come in two parts, as fused projections do.
+    const std::span<const std::byte> bytes = op_case.weights[i];
+    const uint32_t rows = op_case.resources.weights[i].rows;
+    if (rows < 2) {
+      options.weights.push_back({bytes});
+    } else {
+      const size_t split = bytes.size() / rows * (rows / 2);
+      options.weights.push_back({bytes.first(split), bytes.subspan(split)});
+    }
+  }
+  options.num_pages = op_case.num_pages;
+  options.max_slots = op_case.max_slots;
+  options.max_pages_per_slot = op_case.max_pages_per_slot;
+  backend.load(std::move(options));
+  const backend::PlanHandle plan = backend.prepare(op_case.plan, true);
+  CaseRun run;
+  for (const CaseStep& step : op_case.steps) {
+    for (const Input& input : step.inputs) backend.write_value(plan, input.value, input.rows);
+    StepRun& out = run.emplace_back();
+    out.result = backend.wait(backend.submit(plan, step.step));
+    for (const plan::ValueId id : op_case.outputs) {
+      out.outputs.push_back(backend.read_value(plan, id, rows_of(op_case.plan[id], step.step)));
+    }
+  }
+  return run;
+}
+
+OpCase columns_alone(const OpCase& op_case) {
+  OpCase alone = op_case;
+  alone.steps.clear();
+  for (const CaseStep& whole : op_case.steps) {
+    for (uint32_t i = 0; i < whole.step.columns.size(); ++i) {
+      CaseStep& single = alone.steps.emplace_back();
+      single.step.columns = {whole.step.columns[i]};
+      single.step.read_logits = whole.step.read_logits;
+      if (i == 0) single.step.table_updates = whole.step.table_updates;
+      const auto& wanted = whole.step.logit_columns;
+      if (std::find(wanted.begin(), wanted.end(), i) != wanted.end()) {
+        single.step.logit_columns = {0};
+      }
+      for (const Input& input : whole.inputs) {
+        const auto bytes = static_cast<ptrdiff_t>(plan::row_bytes(op_case.plan[input.value]));
+        const auto begin = input.rows.begin() + i * bytes;
+        single.inputs.push_back({input.value, {begin, begin + bytes}});
+      }
+    }
+  }
+  return alone;
+}
+
+CaseRun join_columns(const OpCase& whole, const CaseRun& alone) {
+  CaseRun joined;
+  size_t next = 0;
+  for (const CaseStep& step : whole.steps) {
+    StepRun& out = joined.emplace_back();
+    out.outputs.resize(whole.outputs.size());
+    for (size_t i = 0; i < step.step.columns.size(); ++i) {
+      const StepRun& single = alone.at(next++);
+      for (size_t o = 0; o < out.outputs.size(); ++o) append(out.outputs[o], single.outputs[o]);
+      append(out.result.tokens, single.result.tokens);
+      append(out.result.finite, single.result.finite);
+      append(out.result.logits, single.result.logits);
+    }
+  }
+  return joined;
+}
+
+std::string differing_bits(const OpCase& op_case, const CaseRun& a, const CaseRun& b) {
+  for (size_t s = 0; s < op_case.steps.size(); ++s) {
+    for (size_t o = 0; o < op_case.outputs.size(); ++o) {
+      const plan::Value& value = op_case.plan[op_case.outputs[o]];
+      if (a[s].outputs[o] == b[s].outputs[o]) continue;
+      const auto x = numbers(value, a[s].outputs[o]);
+      const auto y = numbers(value, b[s].outputs[o]);
+      for (size_t i = 0; i < std::min(x.size(), y.size()); ++i) {
+        if (std::memcmp(&x[i], &y[i], sizeof x[i]) != 0) {
+          return fmt::format("{} step {} ({} columns): {} [{}, {}] is {} and {}", op_case.name, s,
+                             op_case.steps[s].step.columns.size(), value.name, i / value.width,
+                             i % value.width, x[i], y[i]);
+        }
+      }
+      return fmt::format("{} step {}: {} differs", op_case.name, s, value.name);
+    }
+    if (a[s].result.tokens != b[s].result.tokens) {
+      return fmt::format("{} step {}: tokens differ", op_case.name, s);
+    }
+    if (a[s].result.finite != b[s].result.finite) {
+      return fmt::format("{} step {}: finite flags differ", op_case.name, s);
+    }
+    if (to_bytes(a[s].result.logits) != to_bytes(b[s].result.logits)) {
+      return fmt::format("{} step {}: logits differ", op_case.name, s);
+    }
+  }
+  return "";
+}
+
+std::string difference(const OpCase& op_case, const CaseRun& actual, const CaseRun& expected,
+                       double bound_scale) {
+  const double bound = op_case.bound * bound_scale;
+  const plan::Value logits{"logits", plan::ValueType::f32, plan::Rows::logits,
+                           std::max(1U, op_case.resources.vocab_size)};
+  for (size_t s = 0; s < op_case.steps.size(); ++s) {
+    const std::string where = fmt::format("{} step {} ({} columns): ", op_case.name, s,
+                                          op_case.steps[s].step.columns.size());
+    for (size_t o = 0; o < op_case.outputs.size(); ++o) {
+      const plan::Value& value = op_case.plan[op_case.outputs[o]];
+      std::string text = difference_of(value, actual[s].outputs[o], expected[s].outputs[o], bound);
+      if (text.empty()) text = wrong_sums(value, actual[s].outputs[o]);
+      if (!text.empty()) return where + value.name + " " + text;
+    }
+    const std::string text = difference_of(logits, to_bytes(actual[s].result.logits),
+                                           to_bytes(expected[s].result.logits), bound);
+    if (!text.empty()) return where + "logits " + text;
+    if (actual[s].result.finite != expected[s].result.finite) {
+      return where + "finite flags differ";
+    }
+    if (actual[s].result.tokens.size() != expected[s].result.tokens.size()) {
+      return where + "the number of tokens differs";
+    }
+    for (size_t i = 0; i < expected[s].result.tokens.size(); ++i) {
+      // A row that is not finite has no token.
+      if (expected[s].result.finite[i] == 0) continue;
+      if (actual[s].result.tokens[i] != expected[s].result.tokens[i]) {
+        return fmt::format("{}logit row {}: token {}, expected {}", where, i,
+                           actual[s].result.tokens[i], expected[s].result.tokens[i]);
+      }
+    }
+  }
+  return "";
+}
+
+std::vector<double> numbers(const plan::Value& value, const std::vector<std::byte>& rows) {
+  std::vector<double> out;
+  if (value.type == plan::ValueType::f32) {
+    for (size_t i = 0; i < rows.size() / 4; ++i) out.push_back(read<float>(rows.data() + 4 * i));
+    return out;
+  }
+  const size_t stride = plan::row_bytes(value);
+  for (size_t row = 0; row < rows.size() / stride; ++row) {
+    const std::byte* from = rows.data() + row * stride;
+    for (size_t i = 0; i < value.width; ++i) {
+      const double d = read<float>(from + value.width + i / 32 * 4);
+      out.push_back(d * read<int8_t>(from + i));
+    }
+  }
+  return out;
+}
+
+std::vector<float> random_floats(Random& random, size_t count, float magnitude) {
+  std::vector<float> values(count);
+  // Integers of 24 bits: the standard's distributions differ between libraries.
+  for (float& v : values) {
+    v = magnitude * (static_cast<float>(random() >> 8) * 0x1p-23F - 1.0F);
+  }
+  return values;
+}
+
+std::vector<std::byte> to_bytes(const std::vector<float>& values) {
+  std::vector<std::byte> bytes(values.size() * sizeof(float));
+  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
+std::vector<std::byte> random_weight(Random& random, DType dtype, uint32_t rows, uint32_t cols,
+                                     float magnitude) {
+  const formats::DTypeInfo& info = formats::dtype_info(dtype);
+  const size_t count = size_t{rows} * cols;
+  std::vector<std::byte> bytes(formats::row_bytes(dtype, cols) * rows);
+  if (info.quantize != nullptr) {
+    info.quantize(random_floats(random, count, magnitude).data(), bytes.data(), count);
+    return bytes;
+  }
+  // No encoder: random quants and scales, then f16 factors that give about the magnitude.
+  for (std::byte& b : bytes) b = static_cast<std::byte>(random() >> 24);
+  const auto factor = [&](float largest) {
+    return formats::f32_to_f16(magnitude / largest *
+                               (0.5F + static_cast<float>(random() >> 8) * 0x1p-25F));
+  };
+  for (size_t at = 0; at < bytes.size(); at += info.block_bytes) {
+    if (dtype == DType::Q4_K) {
+      const uint16_t pair[2] = {factor(63.0F * 15.0F), factor(63.0F * 2.0F)};
+      std::memcpy(&bytes[at], pair, sizeof pair);
+    } else if (dtype == DType::Q6_K) {
+      const uint16_t d = factor(128.0F * 32.0F);
+      std::memcpy(&bytes[at + 208], &d, sizeof d);
+    } else {
+      fail("no random blocks for {}", info.name);
+    }
+  }
+  return bytes;
+}
+
+std::vector<std::byte> quantized_rows(const std::vector<float>& values, uint32_t width) {
+  const plan::Value value{"", plan::ValueType::q8, plan::Rows::columns, width};
+  const size_t stride = plan::row_bytes(value);
+  std::vector<std::byte> rows(values.size() / width * stride);
+  for (size_t row = 0; row < values.size() / width; ++row) {
+    std::byte* to = rows.data() + row * stride;
+    for (size_t block = 0; block < width / 32; ++block) {
+      const float* x = values.data() + row * width + block * 32;
+      float largest = 0.0F;
+      for (size_t i = 0; i < 32; ++i) largest = std::max(largest, std::fabs(x[i]));
+      const float d = largest / 127.0F;
+      int32_t sum = 0;
+      for (size_t i = 0; i < 32; ++i) {
+        const auto q = static_cast<int8_t>(d == 0.0F ? 0.0F : std::nearbyint(x[i] / d));
+        to[block * 32 + i] = static_cast<std::byte>(q);
+        sum += q;
+      }
+      std::memcpy(to + width + 4 * block, &d, sizeof d);
+      std::memcpy(to + width + width / 8 + 4 * block, &sum, sizeof sum);
+    }
+  }
+  return rows;
+}
+
+std::vector<OpCase> op_cases() {
+  std::vector<OpCase> cases;
+  add_linear_cases(cases);
+  add_attention_cases(cases);
+  add_pointwise_cases(cases);
+  add_head_cases(cases);
+  return cases;
+}
+
+}  // namespace wisp::op_test

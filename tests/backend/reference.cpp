@@ -1,0 +1,304 @@
+#include "reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <tuple>
+
+#include "base/error.h"
+#include "formats/half.h"
+
+namespace wisp::op_test {
+namespace {
+
+using Matrix = std::vector<std::vector<double>>;  // [rows][width]
+
+// f16 of a value, saturating; a NaN stays.
+double to_half(double value) {
+  if (value > 65504.0) value = 65504.0;
+  if (value < -65504.0) value = -65504.0;
+  return formats::f16_to_f32(formats::f32_to_f16(static_cast<float>(value)));
+}
+
+class Reference {
+ public:
+  explicit Reference(const OpCase& op_case)
+      : case_(op_case),
+        values_(op_case.plan.values.size()),
+        last_token_(op_case.max_slots),
+        keys_(op_case.resources.kv_layers.size()),
+        cached_values_(op_case.resources.kv_layers.size()) {
+    for (size_t i = 0; i < op_case.weights.size(); ++i) {
+      const plan::Weight& weight = op_case.resources.weights[i];
+      std::vector<float> flat(size_t{weight.rows} * weight.cols);
+      formats::dtype_info(weight.dtype)
+          .dequantize(op_case.weights[i].data(), flat.data(), flat.size());
+      Matrix& rows = weights_.emplace_back(weight.rows);
+      for (size_t r = 0; r < weight.rows; ++r) {
+        const auto begin = flat.begin() + static_cast<ptrdiff_t>(r * weight.cols);
+        rows[r].assign(begin, begin + weight.cols);
+      }
+    }
+  }
+
+  StepRun run(const CaseStep& step) {
+    step_ = &step.step;
+    result_ = {};
+    for (const Input& input : step.inputs) {
+      const plan::Value& value = case_.plan[input.value];
+      const std::vector<double> flat = numbers(value, input.rows);
+      Matrix& rows = at(input.value);
+      rows.assign(flat.size() / value.width, {});
+      for (size_t r = 0; r < rows.size(); ++r) {
+        const auto begin = flat.begin() + static_cast<ptrdiff_t>(r * value.width);
+        rows[r].assign(begin, begin + value.width);
+      }
+    }
+    for (const plan::Op& op : case_.plan.ops) {
+      std::visit([&](const auto& body) { apply(body); }, op.body);
+    }
+    StepRun out;
+    out.result = result_;
+    for (const plan::ValueId id : case_.outputs) {
+      const plan::Value& value = case_.plan[id];
+      std::vector<float> flat;
+      for (const auto& row : at(id)) flat.insert(flat.end(), row.begin(), row.end());
+      out.outputs.push_back(value.type == plan::ValueType::q8 ? quantized_rows(flat, value.width)
+                                                              : to_bytes(flat));
+    }
+    return out;
+  }
+
+ private:
+  Matrix& at(plan::ValueId id) { return values_[plan::index(id)]; }
+  const Matrix& at(plan::WeightId id) const { return weights_[plan::index(id)]; }
+
+  void apply(const plan::Embed& op) {
+    Matrix& out = at(op.out);
+    out.clear();
+    for (const backend::Column& column : step_->columns) {
+      const int32_t token = column.token.value_or(last_token_[column.slot]);
+      out.push_back(at(op.table)[static_cast<size_t>(token)]);
+      for (double& v : out.back()) v *= op.scale;
+    }
+  }
+
+  void apply(const plan::RmsNorm& op) {
+    Matrix& out = at(op.out);
+    out = at(op.x);
+    for (auto& row : out) {
+      for (size_t from = 0; from < row.size(); from += op.group) {
+        normalise(row.data() + from, op.group, op.weight, op.eps, op.weight_offset);
+      }
+    }
+  }
+
+  void normalise(double* x, size_t n, std::optional<plan::WeightId> weight, double eps,
+                 double offset) const {
+    double square = 0.0;
+    for (size_t i = 0; i < n; ++i) square += x[i] * x[i];
+    const double factor = 1.0 / std::sqrt(square / static_cast<double>(n) + eps);
+    for (size_t i = 0; i < n; ++i) {
+      x[i] *= factor;
+      if (weight) x[i] *= at(*weight)[0][i] + offset;
+    }
+  }
+
+  void apply(const plan::Add& op) {
+    const Matrix& b = at(op.b);
+    Matrix out = at(op.a);
+    for (size_t r = 0; r < out.size(); ++r) {
+      for (size_t i = 0; i < out[r].size(); ++i) out[r][i] += op.scale * b[r][i];
+    }
+    at(op.out) = std::move(out);
+  }
+
+  void apply(const plan::Quantize& op) {
+    const Matrix& x = at(op.x);
+    const uint32_t width = case_.plan[op.x].width;
+    std::vector<float> flat;
+    for (const auto& row : x) flat.insert(flat.end(), row.begin(), row.end());
+    const std::vector<double> q = numbers(case_.plan[op.out], quantized_rows(flat, width));
+    Matrix& out = at(op.out);
+    out.assign(x.size(), {});
+    for (size_t r = 0; r < x.size(); ++r) {
+      const auto begin = q.begin() + static_cast<ptrdiff_t>(r * width);
+      out[r].assign(begin, begin + width);
+    }
+  }
+
+  void apply(const plan::Linear& op) {
+    const Matrix& weight = at(op.weight);
+    const Matrix& x = at(op.x);
+    Matrix& out = at(op.out);
+    out.resize(x.size());
+    for (size_t c = 0; c < x.size(); ++c) {
+      out[c].resize(case_.plan[op.out].width);
+      for (size_t r = 0; r < weight.size(); ++r) {
+        double sum = 0.0;
+        for (size_t i = 0; i < weight[r].size(); ++i) {
+          sum += op.f16_inputs ? to_half(weight[r][i]) * to_half(x[c][i]) : weight[r][i] * x[c][i];
+        }
+        if (op.bias) sum += at(*op.bias)[0][r];
+        sum *= op.scale;
+        if (op.residual) sum += at(*op.residual)[c][r];
+        out[c][op.out_offset + r] = sum;
+      }
+    }
+  }
+
+  void rotate(const plan::RopeKv& op, double* head, uint32_t position) const {
+    const auto& table = at(*op.rope)[position];
+    const size_t pairs = table.size() / 2;
+    for (size_t i = 0; i < pairs; ++i) {
+      const bool half = op.style == plan::RopeStyle::half;
+      double& a = head[half ? i : 2 * i];
+      double& b = head[half ? i + pairs : 2 * i + 1];
+      const double cosine = table[2 * i];
+      const double sine = table[2 * i + 1];
+      std::tie(a, b) = std::tuple(a * cosine - b * sine, b * cosine + a * sine);
+    }
+  }
+
+  double stored(double value) const {
+    return case_.resources.kv_dtype == formats::DType::F16 ? to_half(value) : value;
+  }
+
+  void apply(const plan::RopeKv& op) {
+    const plan::KvLayer& kv = case_.resources.kv_layers[plan::index(op.kv_layer)];
+    Matrix& out = at(op.out);
+    out.assign(step_->columns.size(), {});
+    for (size_t c = 0; c < step_->columns.size(); ++c) {
+      const backend::Column& column = step_->columns[c];
+      std::vector<double> row = at(op.qkv)[c];
+      for (size_t h = 0; h < op.num_heads + kv.num_kv_heads; ++h) {
+        double* head = row.data() + h * kv.head_dim;
+        const bool query = h < op.num_heads;
+        const auto& norm = query ? op.q_norm : op.k_norm;
+        if (norm) normalise(head, kv.head_dim, norm, op.norm_eps, op.norm_weight_offset);
+        if (op.rope) rotate(op, head, column.position);
+        if (query && op.query_scale) {
+          for (size_t i = 0; i < kv.head_dim; ++i)
+            head[i] *= at(*op.query_scale)[column.position][0];
+        }
+      }
+      out[c].assign(row.begin(), row.begin() + op.num_heads * kv.head_dim);
+      const double* keys = row.data() + op.num_heads * kv.head_dim;
+      const double* values = keys + kv.num_kv_heads * kv.head_dim;
+      auto& k = keys_[plan::index(op.kv_layer)][{column.slot, column.position}];
+      auto& v = cached_values_[plan::index(op.kv_layer)][{column.slot, column.position}];
+      k.assign(keys, keys + kv.num_kv_heads * kv.head_dim);
+      v.assign(values, values + kv.num_kv_heads * kv.value_dim);
+      for (double& x : k) x = stored(x);
+      for (double& x : v) x = stored(x);
+    }
+  }
+
+  void apply(const plan::Attention& op) {
+    const plan::KvLayer& kv = case_.resources.kv_layers[plan::index(op.kv_layer)];
+    const auto& keys = keys_[plan::index(op.kv_layer)];
+    const auto& values = cached_values_[plan::index(op.kv_layer)];
+    Matrix& out = at(op.out);
+    out.assign(step_->columns.size(), {});
+    for (size_t c = 0; c < step_->columns.size(); ++c) {
+      const backend::Column& column = step_->columns[c];
+      out[c].assign(size_t{op.num_heads} * kv.value_dim, 0.0);
+      const bool windowed = op.window > 0 && column.position + 1 > op.window;
+      const uint32_t first = windowed ? column.position + 1 - op.window : 0;
+      for (size_t h = 0; h < op.num_heads; ++h) {
+        const size_t kv_head = h / (op.num_heads / kv.num_kv_heads);
+        std::vector<double> scores;
+        for (uint32_t p = first; p <= column.position; ++p) {
+          const double* k = keys.at({column.slot, p}).data() + kv_head * kv.head_dim;
+          double dot = 0.0;
+          for (size_t i = 0; i < kv.head_dim; ++i) dot += at(op.q)[c][h * kv.head_dim + i] * k[i];
+          dot *= op.scale;
+          scores.push_back(op.softcap > 0.0F ? op.softcap * std::tanh(dot / op.softcap) : dot);
+        }
+        const double top = *std::max_element(scores.begin(), scores.end());
+        double total = 0.0;
+        for (double& s : scores) total += s = std::exp(s - top);
+        for (uint32_t p = first; p <= column.position; ++p) {
+          const double* v = values.at({column.slot, p}).data() + kv_head * kv.value_dim;
+          for (size_t i = 0; i < kv.value_dim; ++i) {
+            out[c][h * kv.value_dim + i] += scores[p - first] / total * v[i];
+          }
+        }
+      }
+    }
+  }
+
+  static double activate(plan::Activation activation, double x) {
+    switch (activation) {
+      case plan::Activation::silu:
+        return x / (1.0 + std::exp(-x));
+      case plan::Activation::gelu_tanh:
+        return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
+      case plan::Activation::gelu_erf:
+        return 0.5 * x * (1.0 + std::erf(x / std::sqrt(2.0)));
+      case plan::Activation::relu:
+        return std::max(x, 0.0);
+      case plan::Activation::relu_squared:
+        return std::max(x, 0.0) * std::max(x, 0.0);
+    }
+    fail("unknown activation");
+  }
+
+  void apply(const plan::Glu& op) {
+    const Matrix& x = at(op.x);
+    const size_t width = case_.plan[op.out].width;
+    Matrix& out = at(op.out);
+    out.assign(x.size(), std::vector<double>(width));
+    for (size_t r = 0; r < x.size(); ++r) {
+      for (size_t i = 0; i < width; ++i) {
+        out[r][i] = activate(op.activation, x[r][i]) * x[r][width + i];
+      }
+    }
+  }
+
+  void apply(const plan::SelectLogits& op) {
+    Matrix rows;
+    for (const uint32_t column : step_->logit_columns) rows.push_back(at(op.x)[column]);
+    at(op.out) = std::move(rows);
+  }
+
+  void apply(const plan::Argmax& op) {
+    const Matrix& logits = at(op.logits);
+    for (size_t r = 0; r < logits.size(); ++r) {
+      const auto& row = logits[r];
+      const auto best = std::max_element(row.begin(), row.end());
+      const bool finite =
+          std::all_of(row.begin(), row.end(), [](double v) { return std::isfinite(v); });
+      const auto token = static_cast<int32_t>(best - row.begin());
+      last_token_[step_->columns[step_->logit_columns[r]].slot] = token;
+      result_.tokens.push_back(token);
+      result_.finite.push_back(finite ? 1 : 0);
+      if (step_->read_logits) {
+        result_.logits.insert(result_.logits.end(), row.begin(), row.end());
+      }
+    }
+  }
+
+  using Cache = std::map<std::pair<uint32_t, uint32_t>, std::vector<double>>;  // (slot, position)
+
+  const OpCase& case_;
+  std::vector<Matrix> weights_;
+  std::vector<Matrix> values_;
+  std::vector<int32_t> last_token_;
+  std::vector<Cache> keys_;
+  std::vector<Cache> cached_values_;
+  const backend::Step* step_ = nullptr;
+  backend::StepResult result_;
+};
+
+}  // namespace
+
+CaseRun run_reference(const OpCase& op_case) {
+  Reference reference(op_case);
+  CaseRun run;
+  for (const CaseStep& step : op_case.steps) run.push_back(reference.run(step));
+  return run;
+}
+
+}  // namespace wisp::op_test

@@ -1,0 +1,12 @@
+// A plain interpreter of plans in double precision, written from the comments of plan/op.h: what
+// every backend is measured against.
+#pragma once
+
+#include "op_harness.h"
+
+namespace wisp::op_test {
+
+// Results are rounded to the types of the values.
+CaseRun run_reference(const OpCase& op_case);
+
+}  // namespace wisp::op_test
