@@ -26,7 +26,8 @@ function(wisp_layer name)
   target_link_libraries(wisp_${name} PUBLIC wisp_options ${ARG_DEPS})
 endfunction()
 
-# wisp_test(NAME SOURCES a_test.cpp ... DEPS ...): one GoogleTest program, one ctest entry.
+# wisp_test(NAME SOURCES a_test.cpp ... DEPS ...): one GoogleTest program, one ctest entry. GPU tests run on Mesa's CPU
+# driver, whatever GPU the machine has: the same everywhere.
 function(wisp_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -34,6 +35,8 @@ function(wisp_test name)
   target_compile_definitions(${name} PRIVATE WISP_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
                              WISP_BUILD_DIR="${CMAKE_BINARY_DIR}")
   add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES
+                       ENVIRONMENT "VK_DRIVER_FILES=${WISP_DEPS}/mesa/lvp_icd.json")
 endfunction()
 
 find_package(GTest REQUIRED)

@@ -1,13 +1,26 @@
 #include "backend/create.h"
 
 #include "backend/cpu/backend.h"
-#include "base/error.h"
+#include "backend/gpu/backend.h"
+#include "gpu/device.h"
 
 namespace wisp::backend {
+namespace {
+
+bool has_real_gpu() {
+  for (const gpu::AdapterInfo& adapter : gpu::list_adapters()) {
+    if (adapter.kind != gpu::AdapterKind::cpu) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 std::unique_ptr<Backend> create(const CreateOptions& options) {
-  if (options.choice == Choice::webgpu) fail("the webgpu backend is not part of this build");
-  return make_cpu_backend(options.threads);
+  const bool webgpu = options.choice == Choice::webgpu ||
+                      (options.choice == Choice::automatic && (!options.adapter.empty() || has_real_gpu()));
+  if (!webgpu) return make_cpu_backend(options.threads);
+  return make_gpu_backend({.device = {.adapter = options.adapter}});
 }
 
 }  // namespace wisp::backend

@@ -1,0 +1,32 @@
+// Q4_0: blocks of 32 values d * (q - 8). Plane 0: 16 bytes a block, byte i holds value i in its low
+// and value i + 16 in its high nibble; plane 1: d, f16.
+//! include codec/bytes.wgsl
+@group(0) @binding(2) var<storage, read> weights: array<vec4<u32>>;
+@group(0) @binding(3) var<storage, read> weight_scales: array<u32>;
+
+struct Group {
+  lo: vec4<u32>,  // a value in each byte
+  hi: vec4<u32>,
+  d: f32,
+}
+
+fn load_group(row: u32, group: u32) -> Group {
+  let i = row * GROUPS + group;
+  let q = weights[i];
+  return Group(q & vec4<u32>(0x0f0f0f0fu), (q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu),
+               half_at(weight_scales[i >> 1u], i));
+}
+
+fn centred(q: u32) -> vec4<f32> {
+  return unsigned_bytes(q) - vec4<f32>(8.0);
+}
+
+fn group_floats(g: Group) -> array<vec4<f32>, 8> {
+  return array<vec4<f32>, 8>(g.d * centred(g.lo.x), g.d * centred(g.lo.y), g.d * centred(g.lo.z),
+                             g.d * centred(g.lo.w), g.d * centred(g.hi.x), g.d * centred(g.hi.y),
+                             g.d * centred(g.hi.z), g.d * centred(g.hi.w));
+}
+
+fn group_dot(g: Group, lo: vec4<u32>, hi: vec4<u32>, d: f32, sum: i32, acc: f32) -> f32 {
+  return fma(f32(dot_half(g.hi, hi, dot_half(g.lo, lo, -8 * sum))), g.d * d, acc);
+}

@@ -1,0 +1,26 @@
+// Q8_0: blocks of 32 values d * q. Plane 0: 32 signed bytes a block; plane 1: d, f16.
+//! include codec/bytes.wgsl
+@group(0) @binding(2) var<storage, read> weights: array<vec4<u32>>;
+@group(0) @binding(3) var<storage, read> weight_scales: array<u32>;
+
+struct Group {
+  lo: vec4<u32>,
+  hi: vec4<u32>,
+  d: f32,
+}
+
+fn load_group(row: u32, group: u32) -> Group {
+  let i = row * GROUPS + group;
+  return Group(weights[i * 2u], weights[i * 2u + 1u], half_at(weight_scales[i >> 1u], i));
+}
+
+fn group_floats(g: Group) -> array<vec4<f32>, 8> {
+  return array<vec4<f32>, 8>(
+      g.d * signed_bytes(g.lo.x), g.d * signed_bytes(g.lo.y), g.d * signed_bytes(g.lo.z),
+      g.d * signed_bytes(g.lo.w), g.d * signed_bytes(g.hi.x), g.d * signed_bytes(g.hi.y),
+      g.d * signed_bytes(g.hi.z), g.d * signed_bytes(g.hi.w));
+}
+
+fn group_dot(g: Group, lo: vec4<u32>, hi: vec4<u32>, d: f32, sum: i32, acc: f32) -> f32 {
+  return fma(f32(dot_half(g.hi, hi, dot_half(g.lo, lo, 0))), g.d * d, acc);
+}

@@ -1,0 +1,16 @@
+// Reading the KV pages, f32: `i` counts elements, a multiple of 8 for keys, of 4 for values.
+@group(0) @binding(5) var<storage, read> keys: array<vec4<f32>>;
+@group(0) @binding(6) var<storage, read> values: array<vec4<f32>>;
+
+struct Eight {
+  a: vec4<f32>,
+  b: vec4<f32>,
+}
+
+fn key8(i: u32) -> Eight {
+  return Eight(keys[i / 4u], keys[i / 4u + 1u]);
+}
+
+fn value4(i: u32) -> vec4<f32> {
+  return values[i / 4u];
+}

@@ -1,0 +1,13 @@
+// Rows of the columns that want logits. Dispatch: x over vectors of 4, y over rows.
+//! include lib/step.wgsl
+@group(0) @binding(1) var<storage, read_write> out: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> logit_columns: array<u32>;
+
+@compute @workgroup_size(WORKGROUP_X)
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+  let i = wid.x * WORKGROUP_X + lid;
+  if (i < STRIDE4) {
+    out[wid.y * STRIDE4 + i] = x[logit_columns[step_info.first_logit + wid.y] * STRIDE4 + i];
+  }
+}

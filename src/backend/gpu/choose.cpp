@@ -1,0 +1,159 @@
+#include "backend/gpu/choose.h"
+
+#include "backend/gpu/choose_common.h"
+
+namespace wisp::backend::webgpu {
+namespace {
+
+constexpr uint32_t kPointwise = 64;  // invocations of a workgroup of a pointwise kernel
+
+KernelUse pointwise(std::string label, std::string file, bool logits, uint32_t vectors) {
+  KernelUse use;
+  use.spec = {.label = std::move(label), .file = std::move(file)};
+  use.spec.workgroup_size = {kPointwise, 1, 1};
+  use.spec.constants.emplace_back("LOGIT_ROWS", logits);
+  use.grid.x = div_up(vectors, kPointwise);
+  use.bindings.push_back({"step_info", Bound::step});
+  return use;
+}
+
+std::vector<KernelUse> choose_op(const plan::Embed& op, plan::KernelClass, const ChooseContext& c) {
+  const plan::Weight& table = weight(c, op.table);
+  std::vector<KernelUse> uses;
+  const DeviceWeight& parts = c.weights[plan::index(op.table)];
+  for (uint32_t part = 0; part < parts.size(); ++part) {
+    KernelUse use = pointwise("embed", "embed.wgsl", false, div_up(table.cols, 32));
+    add_codec(use.spec, c, table);
+    use.spec.constants.emplace_back("ROWS", parts[part].rows);
+    use.spec.constants.emplace_back("FIRST_ROW", parts[part].first_row);
+    use.spec.constants.emplace_back("OUT_STRIDE4", value_stride(c.plan[op.out]) / 4);
+    use.spec.constants.emplace_back("SCALE", op.scale);
+    use.bindings.push_back(value_binding("out", op.out));
+    use.bindings.push_back({"weights", Bound::weight_data, plan::index(op.table), part});
+    use.bindings.push_back({"weight_scales", Bound::weight_scales, plan::index(op.table), part});
+    use.bindings.push_back({"columns", Bound::columns});
+    use.bindings.push_back({"last_tokens", Bound::last_tokens});
+    uses.push_back(std::move(use));
+  }
+  return uses;
+}
+
+std::vector<KernelUse> choose_op(const plan::RmsNorm& op, plan::KernelClass,
+                                 const ChooseContext& c) {
+  const plan::Value& x = c.plan[op.x];
+  if (op.group != x.width && op.group % 4 != 0) {
+    fail("groups of {} elements are not supported by the webgpu backend", op.group);
+  }
+  KernelUse use = pointwise("rms_norm", "rms_norm.wgsl", logit_rows(c, op.out), 1);
+  use.grid.x = x.width / op.group;
+  const uint32_t invocations = std::clamp(std::bit_ceil(op.group / 4), 32U, 256U);
+  use.spec.workgroup_size = {invocations, 1, 1};
+  add_reduce(use.spec, c.capabilities, team_size(c.capabilities, 32));
+  add_out(use.spec, c, op.out);
+  use.spec.constants.emplace_back("COLS", x.width);
+  use.spec.constants.emplace_back("X_STRIDE4", value_stride(x) / 4);
+  use.spec.constants.emplace_back("F16_INPUTS", false);
+  use.spec.constants.emplace_back("GROUP", op.group);
+  use.spec.constants.emplace_back("EPS", op.eps);
+  use.spec.constants.emplace_back("WEIGHT", op.weight.has_value());
+  use.spec.constants.emplace_back("WEIGHT_OFFSET", op.weight_offset);
+  use.bindings.push_back(value_binding("out", op.out));
+  use.bindings.push_back(value_binding("x", op.x));
+  use.bindings.push_back(table_binding(c, "norm_weight", op.weight));
+  return {std::move(use)};
+}
+
+std::vector<KernelUse> choose_op(const plan::Add& op, plan::KernelClass, const ChooseContext& c) {
+  const uint32_t vectors = value_stride(c.plan[op.out]) / 4;
+  KernelUse use = pointwise("add", "add.wgsl", logit_rows(c, op.out), vectors);
+  use.spec.constants.emplace_back("STRIDE4", vectors);
+  use.spec.constants.emplace_back("SCALE", op.scale);
+  use.bindings.push_back(value_binding("out", op.out));
+  use.bindings.push_back(value_binding("a", op.a));
+  use.bindings.push_back(value_binding("b", op.b));
+  return {std::move(use)};
+}
+
+std::vector<KernelUse> choose_op(const plan::Quantize& op, plan::KernelClass,
+                                 const ChooseContext& c) {
+  const plan::Value& x = c.plan[op.x];
+  KernelUse use = pointwise("quantize", "quantize.wgsl", logit_rows(c, op.out), x.width / 4);
+  add_reduce(use.spec, c.capabilities, 8);
+  add_out(use.spec, c, op.out);
+  use.spec.constants.emplace_back("COLS", x.width);
+  use.spec.constants.emplace_back("X_STRIDE4", value_stride(x) / 4);
+  use.spec.constants.emplace_back("F16_INPUTS", false);
+  use.bindings.push_back(value_binding("out", op.out));
+  use.bindings.push_back(value_binding("x", op.x));
+  return {std::move(use)};
+}
+
+std::vector<KernelUse> choose_op(const plan::Glu& op, plan::KernelClass, const ChooseContext& c) {
+  const plan::Value& out = c.plan[op.out];
+  KernelUse use = pointwise("glu", "glu.wgsl", logit_rows(c, op.out), div_up(out.width, 4));
+  if (out.type == plan::ValueType::q8) add_reduce(use.spec, c.capabilities, 8);
+  add_out(use.spec, c, op.out);
+  use.spec.constants.emplace_back("WIDTH", out.width);
+  use.spec.constants.emplace_back("X_STRIDE", value_stride(c.plan[op.x]));
+  use.spec.constants.emplace_back("ACTIVATION", static_cast<uint32_t>(op.activation));
+  use.bindings.push_back(value_binding("out", op.out));
+  use.bindings.push_back(value_binding("x", op.x));
+  return {std::move(use)};
+}
+
+std::vector<KernelUse> choose_op(const plan::SelectLogits& op, plan::KernelClass,
+                                 const ChooseContext& c) {
+  const uint32_t vectors = value_stride(c.plan[op.out]) / 4;
+  KernelUse use = pointwise("select_logits", "select.wgsl", true, vectors);
+  use.spec.constants.emplace_back("STRIDE4", vectors);
+  use.bindings.push_back(value_binding("out", op.out));
+  use.bindings.push_back(value_binding("x", op.x));
+  use.bindings.push_back({"logit_columns", Bound::logit_columns});
+  return {std::move(use)};
+}
+
+std::vector<KernelUse> choose_op(const plan::Argmax& op, plan::KernelClass,
+                                 const ChooseContext& c) {
+  const plan::Value& logits = c.plan[op.logits];
+  const uint32_t chunks = div_up(logits.width, kArgmaxChunk);
+  KernelUse chunk = pointwise("argmax chunks", "argmax_chunk.wgsl", true, 1);
+  chunk.grid.x = chunks;
+  chunk.spec.workgroup_size = {256, 1, 1};
+  chunk.spec.constants.emplace_back("CHUNK", kArgmaxChunk);
+  chunk.spec.constants.emplace_back("CHUNKS", chunks);
+  chunk.spec.constants.emplace_back("WIDTH", logits.width);
+  chunk.spec.constants.emplace_back("X_STRIDE", value_stride(logits));
+  chunk.bindings.push_back({"out", Bound::argmax_chunks});
+  chunk.bindings.push_back(value_binding("logits", op.logits));
+  KernelUse row = pointwise("argmax rows", "argmax_row.wgsl", true, 1);
+  row.spec.constants.emplace_back("CHUNKS", chunks);
+  row.spec.constants.emplace_back("WIDTH", logits.width);
+  row.bindings.push_back({"results", Bound::results});
+  row.bindings.push_back({"chunks", Bound::argmax_chunks});
+  row.bindings.push_back({"logit_columns", Bound::logit_columns});
+  row.bindings.push_back({"columns", Bound::columns});
+  row.bindings.push_back({"last_tokens", Bound::last_tokens});
+  return {std::move(chunk), std::move(row)};
+}
+
+}  // namespace
+
+void add_codec(gpu::KernelSpec& spec, const ChooseContext& c, const plan::Weight& weight) {
+  const formats::DTypeInfo& info = formats::dtype_info(weight.dtype);
+  if (info.wgsl_codec.empty()) fail("weights of type {} have no kernels", info.name);
+  spec.label += fmt::format(" {}", info.name);
+  spec.includes.emplace_back(c.capabilities.packed_dot ? "lib/dot_native.wgsl"
+                                                       : "lib/dot_emulated.wgsl");
+  spec.includes.emplace_back(info.wgsl_codec);
+  const WeightLayout layout = weight_layout(weight.dtype);
+  spec.constants.emplace_back("COLS", weight.cols);
+  spec.constants.emplace_back("GROUPS", div_up(weight.cols, 32));
+  spec.constants.emplace_back("ROW_VECTORS", row_vectors(layout, weight.cols));
+}
+
+std::vector<KernelUse> choose(const plan::Op& op, const ChooseContext& context) {
+  return std::visit([&](const auto& body) { return choose_op(body, op.kernel_class, context); },
+                    op.body);
+}
+
+}  // namespace wisp::backend::webgpu

@@ -1,0 +1,93 @@
+// The one table of kernels: an op, the adapter's capabilities and the shapes give the kernels that run
+// it. An op that has none is not supported, and the error says why.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "backend/gpu/weights.h"
+#include "gpu/capabilities.h"
+#include "gpu/kernel.h"
+#include "plan/plan.h"
+
+namespace wisp::backend::webgpu {
+
+// What a binding of a kernel is.
+enum class Bound : uint8_t {
+  value,          // index: value
+  weight_data,    // index: weight, part
+  weight_scales,  // index: weight, part
+  keys,           // index: KV layer
+  values,         // index: KV layer
+  step,           // StepInfo
+  columns,        // u32 [columns][token, position, slot, 0]
+  block_table,    // u32 [slots][max_pages_per_slot]
+  last_tokens,    // u32 [slots]
+  logit_columns,  // u32 [logit rows]
+  tiles,          // u32 [tiles][first column, columns, 0, 0] of prefill attention
+  results,        // u32 [logit rows][token, finite]
+  argmax_chunks,  // u32 [logit rows][chunks][4]
+  range_values,   // f32 [columns][heads][ranges][value_dim] of split attention
+  range_stats,    // f32 [columns][heads][ranges][2]
+  unused,         // declared but not read by this variant
+};
+
+struct Binding {
+  std::string_view name;  // as in the WGSL
+  Bound bound = Bound::unused;
+  uint32_t index = 0;
+  uint32_t part = 0;
+};
+
+// Workgroup counts as functions of a step.
+struct Grid {
+  uint32_t x = 1;
+  uint32_t z = 1;
+  uint32_t rows_per_y = 1;  // y = rows / this, rounded up; 0: y is the number of tiles
+  bool z_is_ranges = false;  // z = the step's key ranges
+};
+
+// When a variant runs.
+struct Condition {
+  uint32_t min_rows = 1;
+  uint32_t max_rows = std::numeric_limits<uint32_t>::max();
+  uint32_t min_ranges = 0;
+  uint32_t max_ranges = std::numeric_limits<uint32_t>::max();
+};
+
+struct KernelUse {
+  gpu::KernelSpec spec;
+  std::vector<Binding> bindings;
+  Grid grid;
+  Condition when;
+};
+
+// What the choice depends on beside the op. Everything outlives it.
+struct ChooseContext {
+  const gpu::Capabilities& capabilities;
+  const plan::Plan& plan;
+  const plan::Resources& resources;
+  std::span<const DeviceWeight> weights;
+  uint32_t page_stride = 0;  // max_pages_per_slot
+};
+
+// The kernels of `op` in the order in which they run; the conditions say which of them a step takes.
+// Throws Error that says what is not supported.
+std::vector<KernelUse> choose(const plan::Op& op, const ChooseContext& context);
+
+// Positions in one range of split attention, and how many ranges a slot has: constants of a load, for
+// they fix the order of sums.
+uint32_t keys_per_range(uint32_t page_stride);
+uint32_t max_ranges(uint32_t page_stride);
+
+// Elements of a row of logits that one workgroup of the arg-max reads.
+inline constexpr uint32_t kArgmaxChunk = 4096;
+// Columns of one slot in a tile of prefill attention.
+inline constexpr uint32_t kPrefillTile = 32;
+
+}  // namespace wisp::backend::webgpu

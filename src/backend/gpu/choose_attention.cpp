@@ -1,0 +1,189 @@
+// Kernels of RopeKv and Attention.
+#include "backend/gpu/choose_common.h"
+
+namespace wisp::backend::webgpu {
+namespace {
+
+constexpr uint32_t kDecodeInvocations = 128;  // and keys of a tile
+constexpr uint32_t kMaxHeadTile = 8;
+
+const plan::KvLayer& kv_layer(const ChooseContext& c, plan::KvLayerId id) {
+  const plan::KvLayer& kv = c.resources.kv_layers[plan::index(id)];
+  for (const uint32_t dim : {kv.head_dim, kv.value_dim}) {
+    if (dim % 4 != 0 || dim > 256) {
+      fail("head size {} is not supported by the webgpu backend: expected a multiple of 4 up to 256",
+           dim);
+    }
+  }
+  return kv;
+}
+
+// Constants and bindings of the KV pages.
+void add_kv(KernelUse& use, const ChooseContext& c, plan::KvLayerId id, bool write) {
+  const plan::KvLayer& kv = kv_layer(c, id);
+  const bool f16 = c.resources.kv_dtype == formats::DType::F16;
+  const std::string_view access = write ? "write" : "read";
+  use.spec.includes.push_back(fmt::format("kv/{}_{}.wgsl", access, f16 ? "f16" : "f32"));
+  auto& constants = use.spec.constants;
+  constants.emplace_back("PAGE_STRIDE", c.page_stride);
+  constants.emplace_back("KV_HEADS", kv.num_kv_heads);
+  constants.emplace_back("HEAD_DIM", kv.head_dim);
+  constants.emplace_back("VALUE_DIM", kv.value_dim);
+  constants.emplace_back("KEY_STRIDE", kv_stride(kv.head_dim));
+  constants.emplace_back("VALUE_STRIDE", kv_stride(kv.value_dim));
+  use.bindings.push_back({"columns", Bound::columns});
+  use.bindings.push_back({"block_table", Bound::block_table});
+  use.bindings.push_back({"keys", Bound::keys, plan::index(id)});
+  use.bindings.push_back({"values", Bound::values, plan::index(id)});
+}
+
+// The score's constants.
+void add_score(KernelUse& use, const plan::Attention& op) {
+  use.spec.constants.emplace_back("SCALE", op.scale);
+  use.spec.constants.emplace_back("SOFTCAP", op.softcap);
+  use.spec.constants.emplace_back("WINDOW", op.window);
+}
+
+KernelUse attention_base(const plan::Attention& op, const ChooseContext& c) {
+  KernelUse use;
+  use.spec.constants.emplace_back("LOGIT_ROWS", false);
+  use.bindings.push_back({"step_info", Bound::step});
+  use.bindings.push_back(value_binding("q", op.q));
+  add_kv(use, c, op.kv_layer, false);
+  add_score(use, op);
+  use.spec.constants.emplace_back("Q_STRIDE", value_stride(c.plan[op.q]));
+  use.spec.constants.emplace_back("GROUP_HEADS", op.num_heads / kv_layer(c, op.kv_layer).num_kv_heads);
+  return use;
+}
+
+KernelUse decode(const plan::Attention& op, const ChooseContext& c, bool split) {
+  const plan::KvLayer& kv = kv_layer(c, op.kv_layer);
+  const uint32_t group = op.num_heads / kv.num_kv_heads;
+  const uint32_t head_tiles = div_up(group, kMaxHeadTile);
+  KernelUse use = attention_base(op, c);
+  use.spec.label = split ? "attention decode, ranges" : "attention decode";
+  use.spec.file = "attention/decode.wgsl";
+  use.spec.workgroup_size = {kDecodeInvocations, 1, 1};
+  auto& constants = use.spec.constants;
+  constants.emplace_back("HEAD_TILE", div_up(group, head_tiles));
+  constants.emplace_back("HEAD_TILES", head_tiles);
+  constants.emplace_back("VALUE_SLOTS", std::bit_ceil(kv.value_dim / 4));
+  constants.emplace_back("KEYS_PER_RANGE", keys_per_range(c.page_stride));
+  use.grid.x = kv.num_kv_heads * head_tiles;
+  if (split) {
+    use.spec.includes.emplace_back("attention/split.wgsl");
+    constants.emplace_back("HEADS", op.num_heads);
+    constants.emplace_back("MAX_RANGES", max_ranges(c.page_stride));
+    use.bindings.push_back({"partial_values", Bound::range_values});
+    use.bindings.push_back({"partial_stats", Bound::range_stats});
+    use.grid.z_is_ranges = true;
+    use.when.min_ranges = 2;
+  } else {
+    if (c.plan[op.out].type == plan::ValueType::q8) add_reduce(use.spec, c.capabilities, 8);
+    add_out(use.spec, c, op.out);
+    use.spec.includes.emplace_back("attention/direct.wgsl");
+    use.bindings.push_back(value_binding("out", op.out));
+    use.when.max_ranges = 1;
+  }
+  return use;
+}
+
+KernelUse merge(const plan::Attention& op, const ChooseContext& c) {
+  const plan::KvLayer& kv = kv_layer(c, op.kv_layer);
+  KernelUse use;
+  use.spec = {.label = "attention decode, merge", .file = "attention/merge.wgsl"};
+  use.spec.workgroup_size = {64, 1, 1};
+  if (c.plan[op.out].type == plan::ValueType::q8) add_reduce(use.spec, c.capabilities, 8);
+  add_out(use.spec, c, op.out);
+  add_score(use, op);
+  auto& constants = use.spec.constants;
+  constants.emplace_back("LOGIT_ROWS", false);
+  constants.emplace_back("HEADS", op.num_heads);
+  constants.emplace_back("VALUE_DIM", kv.value_dim);
+  constants.emplace_back("KEYS_PER_RANGE", keys_per_range(c.page_stride));
+  constants.emplace_back("MAX_RANGES", max_ranges(c.page_stride));
+  use.bindings = {{"step_info", Bound::step},
+                  value_binding("out", op.out),
+                  {"partial_values", Bound::range_values},
+                  {"columns", Bound::columns},
+                  {"partial_stats", Bound::range_stats}};
+  use.grid.x = div_up(op.num_heads * (kv.value_dim / 4), 64);
+  use.when.min_ranges = 2;
+  return use;
+}
+
+KernelUse prefill(const plan::Attention& op, const ChooseContext& c) {
+  KernelUse use = attention_base(op, c);
+  use.spec.label = "attention prefill";
+  use.spec.file = "attention/prefill.wgsl";
+  use.spec.workgroup_size = {128, 1, 1};
+  add_reduce(use.spec, c.capabilities, 8);
+  use.spec.constants.emplace_back("OUT_STRIDE4", value_stride(c.plan[op.out]) / 4);
+  use.bindings.push_back(value_binding("out", op.out));
+  use.bindings.push_back({"tiles", Bound::tiles});
+  use.grid.x = op.num_heads;
+  use.grid.rows_per_y = 0;
+  return use;
+}
+
+}  // namespace
+
+// 128 positions a range, more where a slot has more than 8,192: at most 64 ranges to be merged.
+uint32_t keys_per_range(uint32_t page_stride) {
+  const uint64_t positions = uint64_t{page_stride} * plan::kPageTokens;
+  return static_cast<uint32_t>(
+      std::max<uint64_t>(kDecodeInvocations, std::bit_ceil(ceil_div(positions, 64))));
+}
+
+uint32_t max_ranges(uint32_t page_stride) {
+  const uint64_t positions = uint64_t{page_stride} * plan::kPageTokens;
+  return static_cast<uint32_t>(ceil_div(positions, keys_per_range(page_stride)));
+}
+
+std::vector<KernelUse> choose_op(const plan::RopeKv& op, plan::KernelClass,
+                                 const ChooseContext& c) {
+  const plan::KvLayer& kv = kv_layer(c, op.kv_layer);
+  KernelUse use;
+  use.spec = {.label = "rope_kv", .file = "rope_kv.wgsl"};
+  use.spec.workgroup_size = {64, 1, 1};
+  use.spec.constants.emplace_back("LOGIT_ROWS", false);
+  add_reduce(use.spec, c.capabilities, team_size(c.capabilities, 32));
+  use.bindings.push_back({"step_info", Bound::step});
+  add_kv(use, c, op.kv_layer, true);
+  auto& constants = use.spec.constants;
+  constants.emplace_back("HEADS", op.num_heads);
+  constants.emplace_back("QKV_STRIDE", value_stride(c.plan[op.qkv]));
+  constants.emplace_back("OUT_STRIDE", value_stride(c.plan[op.out]));
+  constants.emplace_back("Q_NORM", op.q_norm.has_value());
+  constants.emplace_back("K_NORM", op.k_norm.has_value());
+  constants.emplace_back("NORM_EPS", op.norm_eps);
+  constants.emplace_back("WEIGHT_OFFSET", op.norm_weight_offset);
+  constants.emplace_back("ROTARY_DIM", op.rope ? weight(c, *op.rope).cols : 0U);
+  constants.emplace_back("ROPE_STRIDE",
+                         op.rope ? static_cast<uint32_t>(round_up(weight(c, *op.rope).cols, 4)) : 0U);
+  constants.emplace_back("INTERLEAVED", op.style == plan::RopeStyle::interleaved);
+  constants.emplace_back("QUERY_SCALE", op.query_scale.has_value());
+  constants.emplace_back("QUERY_SCALE_STRIDE", 4U);  // rows of one element take a vector
+  use.bindings.push_back(value_binding("out", op.out));
+  use.bindings.push_back(value_binding("qkv", op.qkv));
+  use.bindings.push_back(table_binding(c, "q_norm", op.q_norm));
+  use.bindings.push_back(table_binding(c, "k_norm", op.k_norm));
+  use.bindings.push_back(table_binding(c, "rope", op.rope));
+  use.bindings.push_back(table_binding(c, "query_scale", op.query_scale));
+  use.grid.x = op.num_heads + 2 * kv.num_kv_heads;
+  return {std::move(use)};
+}
+
+std::vector<KernelUse> choose_op(const plan::Attention& op, plan::KernelClass kernel_class,
+                                 const ChooseContext& c) {
+  if (kernel_class == plan::KernelClass::prefill) return {prefill(op, c)};
+  std::vector<KernelUse> uses;
+  uses.push_back(decode(op, c, false));
+  if (max_ranges(c.page_stride) > 1) {
+    uses.push_back(decode(op, c, true));
+    uses.push_back(merge(op, c));
+  }
+  return uses;
+}
+
+}  // namespace wisp::backend::webgpu

@@ -1,0 +1,46 @@
+// How values, weights and KV rows lie in device memory. docs/kernels.md draws the planes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "formats/dtype.h"
+#include "plan/plan.h"
+
+namespace wisp::backend::webgpu {
+
+// 32-bit words from one row of a value to the next. Kernels read rows as vectors of 16 bytes, so
+// rows end in padding: f32 rows to 4 elements, q8 rows (quants, scales, sums) to 4 words.
+uint32_t value_stride(const plan::Value& value);
+
+// Elements from one row of the KV pages to the next: vectors of 8. The padding stays zero.
+uint32_t kv_stride(uint32_t dim);
+
+// One weight type on the device: the stored blocks with their quants in plane 0, aligned to 16
+// bytes, and the scales apart in plane 1. Plain types have rows padded to 16 bytes in plane 0.
+struct WeightLayout {
+  uint32_t block_elements = 1;
+  uint32_t block_bytes = 0;    // as stored
+  uint32_t data_offset = 0;    // of plane 0 within a stored block
+  uint32_t data_bytes = 0;     // of a block in plane 0
+  uint32_t scales_offset = 0;  // of plane 1 within a stored block
+  uint32_t scales_bytes = 0;   // of a block in plane 1; 0: there is no plane 1
+};
+
+// Throws Error when the type is no weight type of this backend.
+WeightLayout weight_layout(formats::DType dtype);
+
+// Bytes of `rows` rows of `cols` values in each plane.
+uint64_t data_bytes(const WeightLayout& layout, uint64_t rows, uint64_t cols);
+uint64_t scales_bytes(const WeightLayout& layout, uint64_t rows, uint64_t cols);
+
+// Vectors of 16 bytes in a row of a plain type.
+uint32_t row_vectors(const WeightLayout& layout, uint32_t cols);
+
+// Takes whole stored rows apart into both planes, which have their sizes above. Pure.
+void split_planes(const WeightLayout& layout, std::span<const std::byte> stored, uint64_t rows,
+                  uint64_t cols, std::span<std::byte> data, std::span<std::byte> scales);
+
+}  // namespace wisp::backend::webgpu

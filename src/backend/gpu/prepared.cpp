@@ -1,0 +1,189 @@
+// Making a PreparedPlan: buffers, kernels, recordings. steps.cpp runs it.
+#include "backend/gpu/prepared.h"
+
+#include <algorithm>
+
+#include "backend/gpu/fuse.h"
+#include "backend/gpu/layout.h"
+#include "base/error.h"
+#include "plan/memory.h"
+
+namespace wisp::backend::webgpu {
+namespace {
+
+// "layer.3.attn.qkv" and "blk.3.attn.qkv" count as one row of a profile: "attn.qkv".
+std::string profile_name(const plan::Op& op) {
+  std::string name = op.name;
+  const size_t dot = name.find('.');
+  if (dot != std::string::npos) {
+    const size_t end = name.find_first_not_of("0123456789", dot + 1);
+    if (end != dot + 1 && end != std::string::npos && name[end] == '.') name = name.substr(end + 1);
+  }
+  return name.empty() ? std::string(plan::op_kind(op.body)) : name;
+}
+
+template <typename OpType>
+const OpType* find_op(const plan::Plan& plan) {
+  for (const plan::Op& op : plan.ops) {
+    if (const auto* found = std::get_if<OpType>(&op.body)) return found;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+PreparedPlan::PreparedPlan(gpu::Device& device, gpu::PipelineCache& cache, const State& state,
+                           const plan::Plan& plan, bool keep_all)
+    : device_(device),
+      cache_(cache),
+      state_(state),
+      plan_(keep_all ? plan : fuse(plan, state.resources)),
+      keep_all_(keep_all),
+      body_(device),
+      head_(device),
+      results_read_(device, kMaxStepsInFlight, uint64_t{plan.max_columns} * 8) {
+  has_head_ = find_op<plan::SelectLogits>(plan_) != nullptr;
+  if (const auto* argmax = find_op<plan::Argmax>(plan_)) logits_ = argmax->logits;
+  make_values(keep_all);
+  make_step_buffers();
+  record();
+}
+
+gpu::Buffer PreparedPlan::make(uint64_t bytes, std::string_view label, gpu::BufferUse use) {
+  work_bytes_ += bytes;
+  return gpu::Buffer(device_, bytes, use, label);
+}
+
+void PreparedPlan::make_values(bool keep_all) {
+  const plan::MemoryPlan memory = plan::plan_memory(plan_, keep_all);
+  buffer_of_value_ = memory.buffer_of_value;
+  // Rows are padded here, so the sizes are counted again.
+  std::vector<uint64_t> sizes(memory.buffer_bytes.size(), 0);
+  for (size_t v = 0; v < plan_.values.size(); ++v) {
+    if (buffer_of_value_[v] >= sizes.size()) continue;
+    const plan::Value& value = plan_.values[v];
+    const uint64_t rows =
+        value.rows == plan::Rows::columns ? plan_.max_columns : plan_.max_logits;
+    uint64_t& size = sizes[buffer_of_value_[v]];
+    size = std::max(size, rows * value_stride(value) * 4);
+  }
+  for (size_t b = 0; b < sizes.size(); ++b) {
+    buffers_.push_back(make(sizes[b], fmt::format("{} values {}", plan_.name, b)));
+  }
+}
+
+void PreparedPlan::make_step_buffers() {
+  const uint64_t columns = plan_.max_columns;
+  step_info_ = make(sizeof(StepInfo), "step info", gpu::BufferUse::uniform);
+  columns_ = make(columns * 16, "columns");
+  tiles_ = make(columns * 16, "tiles");
+  logit_columns_ = make(columns * 4, "logit columns");
+  results_ = make(columns * 8, "results");
+  unused_ = make(256, "unused");
+  if (logits_) {
+    const uint64_t chunks = (plan_[*logits_].width + kArgmaxChunk - 1) / kArgmaxChunk;
+    argmax_chunks_ = make(plan_.max_logits * chunks * 16, "argmax chunks");
+  }
+  // One pair for all layers: their attention runs one after the other.
+  uint64_t values = 0;
+  uint64_t stats = 0;
+  for (const plan::Op& op : plan_.ops) {
+    const auto* attention = std::get_if<plan::Attention>(&op.body);
+    if (attention == nullptr || op.kernel_class != plan::KernelClass::decode) continue;
+    const uint64_t rows = columns * attention->num_heads * max_ranges(state_.page_stride);
+    const uint32_t dim =
+        state_.resources.kv_layers[plan::index(attention->kv_layer)].value_dim;
+    values = std::max(values, rows * dim * 4);
+    stats = std::max(stats, rows * 8);
+  }
+  if (values > 0 && max_ranges(state_.page_stride) > 1) {
+    range_values_ = make(values, "attention ranges");
+    range_stats_ = make(stats, "attention range sums");
+  }
+}
+
+void PreparedPlan::record() {
+  const ChooseContext context{.capabilities = device_.capabilities(),
+                              .plan = plan_,
+                              .resources = state_.resources,
+                              .weights = state_.weights,
+                              .page_stride = state_.page_stride};
+  std::vector<KernelUse> uses;
+  std::vector<const plan::Op*> op_of_use;
+  for (const plan::Op& op : plan_.ops) {
+    with_context(fmt::format("plan {}: {} {}", plan_.name, plan::op_kind(op.body), op.name), [&] {
+      for (KernelUse& use : choose(op, context)) {
+        uses.push_back(std::move(use));
+        op_of_use.push_back(&op);
+      }
+    });
+  }
+  std::vector<gpu::KernelSpec> specs;
+  for (const KernelUse& use : uses) specs.push_back(use.spec);
+  const std::vector<gpu::KernelPtr> kernels = cache_.compile(specs);
+
+  bool head = false;
+  for (size_t i = 0; i < uses.size(); ++i) {
+    const plan::Op& op = *op_of_use[i];
+    head = head || std::holds_alternative<plan::SelectLogits>(op.body);
+    gpu::Dispatch dispatch{.name = profile_name(op), .kernel = kernels[i]};
+    if (plan::op_kind(op.body) == "attention") dispatch.name = kernels[i]->label();
+    for (const gpu::Binding& wanted : kernels[i]->bindings()) {
+      const auto found = std::ranges::find(uses[i].bindings, wanted.name, &Binding::name);
+      ensure(found != uses[i].bindings.end(),
+             fmt::format("{}: a source for '{}'", kernels[i]->label(), wanted.name));
+      dispatch.bindings.push_back(resolve(*found));
+    }
+    Part& part = head ? head_ : body_;
+    const size_t step = with_context(op.name, [&] {
+      return part.recording.dispatch(std::move(dispatch));
+    });
+    part.items.push_back({step, head, uses[i].grid, uses[i].when});
+  }
+  body_.recording.prepare();
+  head_.recording.prepare();
+}
+
+gpu::Slice PreparedPlan::resolve(const Binding& binding) const {
+  const auto part = [&]() -> const WeightPart& {
+    return state_.weights[binding.index][binding.part];
+  };
+  const auto whole = [](const gpu::Buffer& buffer) { return gpu::Slice{.buffer = &buffer}; };
+  switch (binding.bound) {
+    case Bound::value:
+      return whole(buffers_[buffer_of_value_[binding.index]]);
+    case Bound::weight_data:
+      return whole(part().data);
+    case Bound::weight_scales:
+      return whole(part().scales ? part().scales : unused_);
+    case Bound::keys:
+      return whole(state_.kv[binding.index].keys);
+    case Bound::values:
+      return whole(state_.kv[binding.index].values);
+    case Bound::step:
+      return whole(step_info_);
+    case Bound::columns:
+      return whole(columns_);
+    case Bound::block_table:
+      return whole(state_.block_table);
+    case Bound::last_tokens:
+      return whole(state_.last_tokens);
+    case Bound::logit_columns:
+      return whole(logit_columns_);
+    case Bound::tiles:
+      return whole(tiles_);
+    case Bound::results:
+      return whole(results_);
+    case Bound::argmax_chunks:
+      return whole(argmax_chunks_);
+    case Bound::range_values:
+      return whole(range_values_);
+    case Bound::range_stats:
+      return whole(range_stats_);
+    case Bound::unused:
+      return whole(unused_);
+  }
+  fail("a binding of no known kind");
+}
+
+}  // namespace wisp::backend::webgpu

@@ -1,0 +1,107 @@
+// A plan made ready for a device: buffers of its values, compiled kernels, bind groups, and the list of
+// dispatches that each step encodes again.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/gpu/choose.h"
+#include "backend/gpu/state.h"
+#include "gpu/buffer.h"
+#include "gpu/kernel.h"
+#include "gpu/profile.h"
+#include "gpu/recording.h"
+#include "plan/plan.h"
+
+namespace wisp::backend::webgpu {
+
+// A step under way. Rows of logits of earlier passes of the head are here already.
+struct PendingStep {
+  gpu::Ticket ticket = 0;
+  uint32_t rows = 0;  // logit rows
+  gpu::Readback::Read results;
+  gpu::Readback::Read logits;    // of the last pass, when asked for
+  uint32_t last_pass_rows = 0;   // in `logits`
+  std::vector<float> rows_done;  // [rows before the last pass, vocab_size]
+};
+
+class PreparedPlan {
+ public:
+  // Everything given outlives the plan. Throws Error naming an op that has no kernel.
+  PreparedPlan(gpu::Device& device, gpu::PipelineCache& cache, const State& state,
+               const plan::Plan& plan, bool keep_all);
+
+  // Writes the step's inputs, encodes and submits it. `profiler` may be null.
+  PendingStep submit(const Step& step, gpu::Profiler* profiler);
+  StepResult wait(PendingStep& pending);
+
+  void write_value(plan::ValueId value, std::span<const std::byte> rows);
+  std::vector<std::byte> read_value(plan::ValueId value, uint32_t num_rows);
+
+  uint64_t work_bytes() const { return work_bytes_; }
+
+ private:
+  // One dispatch and what sets its counts.
+  struct Item {
+    size_t step = 0;  // in its recording
+    bool logit_rows = false;
+    Grid grid;
+    Condition when;
+  };
+  // Ops before, and from SelectLogits on.
+  struct Part {
+    explicit Part(gpu::Device& device) : recording(device) {}
+    gpu::Recording recording;
+    std::vector<Item> items;
+    // The counts now set are for these.
+    uint32_t rows = 0;
+    uint32_t ranges = 0;
+    uint32_t tiles = 0;
+  };
+  // What kernels read first; the layout of kernels/lib/step.wgsl.
+  struct StepInfo {
+    uint32_t columns = 0;
+    uint32_t logit_rows = 0;
+    uint32_t first_logit = 0;
+    uint32_t ranges = 0;
+  };
+
+  gpu::Buffer make(uint64_t bytes, std::string_view label,
+                   gpu::BufferUse use = gpu::BufferUse::storage);
+  void make_values(bool keep_all);
+  void make_step_buffers();
+  void record();
+  gpu::Slice resolve(const Binding& binding) const;
+  void check(const Step& step) const;
+  void write_step(const Step& step);
+  void set_counts(Part& part, uint32_t rows);
+  void add_logits_read(gpu::Commands& commands, PendingStep& pending, uint32_t rows);
+  void take_logits(PendingStep& pending);
+
+  gpu::Device& device_;
+  gpu::PipelineCache& cache_;
+  const State& state_;
+  plan::Plan plan_;  // fused unless every value is kept
+  bool keep_all_ = false;
+  std::optional<plan::ValueId> logits_;  // of the arg-max
+  bool has_head_ = false;
+
+  std::vector<gpu::Buffer> buffers_;
+  std::vector<uint32_t> buffer_of_value_;
+  gpu::Buffer step_info_, columns_, logit_columns_, tiles_, results_, argmax_chunks_;
+  gpu::Buffer range_values_, range_stats_, unused_;
+  uint64_t work_bytes_ = 0;
+
+  std::vector<std::array<uint32_t, 4>> column_words_, tile_words_;
+  StepInfo info_;
+  Part body_, head_;
+  gpu::Readback results_read_;
+  std::unique_ptr<gpu::Readback> logits_read_;  // made when first asked for
+};
+
+}  // namespace wisp::backend::webgpu
