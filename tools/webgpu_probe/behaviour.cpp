@@ -147,10 +147,7 @@ void stability(Gpu& gpu) {
           want = static_cast<float>(std::sin(double(x * 1000.0f)));
           break;
         case 5: {
-          const _Float16 h = static_cast<_Float16>(x);
-          uint16_t bits;
-          std::memcpy(&bits, &h, 2);
-          const uint32_t word = bits;
+          const uint32_t word = to_half(x);
           std::memcpy(&want, &word, 4);
           break;
         }
@@ -207,12 +204,12 @@ void waiting(Gpu& gpu) {
     wgpuComputePassEncoderEnd(pass);
     WGPUCommandBuffer commands = wgpuCommandEncoderFinish(encoder, nullptr);
     const WGPUSubmissionIndex index = wgpuQueueSubmitForIndex(gpu.queue, 1, &commands);
-    bool done = false;
+    std::atomic<bool> done = false;
     WGPUQueueWorkDoneCallbackInfo callback = WGPU_QUEUE_WORK_DONE_CALLBACK_INFO_INIT;
     callback.mode = WGPUCallbackMode_AllowSpontaneous;
     callback.userdata1 = &done;
     callback.callback = [](WGPUQueueWorkDoneStatus, WGPUStringView, void* user, void*) {
-      *static_cast<bool*>(user) = true;
+      *static_cast<std::atomic<bool>*>(user) = true;
     };
     wgpuQueueOnSubmittedWorkDone(gpu.queue, callback);
     int polls = 0;

@@ -148,13 +148,6 @@ void language(Gpu& gpu) {
 
 namespace {
 
-uint16_t half(float value) {  // small integers only
-  if (value == 0) return 0;
-  int exponent = 0;
-  const float fraction = std::frexp(std::fabs(value), &exponent);
-  return static_cast<uint16_t>((value < 0 ? 0x8000 : 0) | ((exponent + 14) << 10) |
-                               (static_cast<int>(fraction * 2048) & 0x3ff));
-}
 float float_of(uint16_t h) {
   const int exponent = (h >> 10) & 31;
   const float fraction = exponent ? 1 + (h & 0x3ff) / 1024.f : (h & 0x3ff) / 1024.f;
@@ -214,7 +207,7 @@ void matrix_case(Gpu& gpu, int size, bool half_inputs, bool half_sum, bool from_
   const auto upload = [&](const std::vector<float>& values, bool as_half) {
     WGPUBuffer out = buffer(gpu, count * (as_half ? 2 : 4), kStorage);
     std::vector<uint16_t> halves;
-    for (float v : values) halves.push_back(half(v));
+    for (float v : values) halves.push_back(to_half(v));
     wgpuQueueWriteBuffer(gpu.queue, out, 0, as_half ? (const void*)halves.data() : values.data(),
                          count * (as_half ? 2 : 4));
     return out;

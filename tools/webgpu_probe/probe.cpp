@@ -1,9 +1,24 @@
 #include "probe.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <thread>
 
 namespace probe {
+
+uint16_t to_half(float value) {
+  const auto sign = static_cast<uint16_t>(std::signbit(value) ? 0x8000 : 0);
+  const double magnitude = std::fabs(static_cast<double>(value));
+  if (magnitude == 0) return sign;
+  if (magnitude >= 65520) return sign | 0x7c00;
+  int exponent = 0;
+  std::frexp(magnitude, &exponent);
+  const int scale = std::max(exponent, -13) - 11;  // of the last bit of the fraction
+  const auto units = static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, -scale)));
+  // units is 1024..2048 for normal numbers, less for denormals; a carry moves the exponent up.
+  return static_cast<uint16_t>(sign | (((scale + 24) << 10) + units));
+}
 
 WGPUInstance make_instance() {
   WGPUInstanceExtras extras{};

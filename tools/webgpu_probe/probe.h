@@ -22,6 +22,9 @@ inline double now_us() {
   return duration<double, std::micro>(steady_clock::now().time_since_epoch()).count();
 }
 
+// Bits of the nearest f16, ties to even; infinity above its range.
+uint16_t to_half(float value);
+
 struct Gpu {
   WGPUInstance instance = nullptr;
   WGPUAdapter adapter = nullptr;
