@@ -12,30 +12,31 @@ namespace wisp::formats {
 
 namespace {
 
+using enum DType;
 constexpr auto kNoGguf = std::nullopt;
 
 // In the order of the enum.
 // clang-format off
 constexpr DTypeInfo kDTypes[] = {
-    // type, name, elements and bytes of a block, GGUF id, safetensors name, weight, decode, encode, WGSL
-    {DType::F32,  "F32",  1,   4,   0,  "F32",  true,  dequantize_f32,  quantize_f32,  "codec/f32.wgsl"},
-    {DType::F16,  "F16",  1,   2,   1,  "F16",  true,  dequantize_f16,  quantize_f16,  "codec/f16.wgsl"},
-    {DType::BF16, "BF16", 1,   2,   30, "BF16", true,  dequantize_bf16, quantize_bf16, "codec/bf16.wgsl"},
-    {DType::F64,  "F64",  1,   8,   28, "F64",  false, nullptr, nullptr, ""},
-    {DType::I8,   "I8",   1,   1,   24, "I8",   false, nullptr, nullptr, ""},
-    {DType::I16,  "I16",  1,   2,   25, "I16",  false, nullptr, nullptr, ""},
-    {DType::I32,  "I32",  1,   4,   26, "I32",  false, nullptr, nullptr, ""},
-    {DType::I64,  "I64",  1,   8,   27, "I64",  false, nullptr, nullptr, ""},
-    {DType::U8,   "U8",   1,   1,   kNoGguf, "U8",   false, nullptr, nullptr, ""},
-    {DType::U16,  "U16",  1,   2,   kNoGguf, "U16",  false, nullptr, nullptr, ""},
-    {DType::U32,  "U32",  1,   4,   kNoGguf, "U32",  false, nullptr, nullptr, ""},
-    {DType::U64,  "U64",  1,   8,   kNoGguf, "U64",  false, nullptr, nullptr, ""},
-    {DType::BOOL, "BOOL", 1,   1,   kNoGguf, "BOOL", false, nullptr, nullptr, ""},
-    {DType::Q4_0, "Q4_0", 32,  18,  2,  "",     true,  dequantize_q4_0, quantize_q4_0, "codec/q4_0.wgsl"},
-    {DType::Q4_1, "Q4_1", 32,  20,  3,  "",     true,  dequantize_q4_1, quantize_q4_1, "codec/q4_1.wgsl"},
-    {DType::Q8_0, "Q8_0", 32,  34,  8,  "",     true,  dequantize_q8_0, quantize_q8_0, "codec/q8_0.wgsl"},
-    {DType::Q4_K, "Q4_K", 256, 144, 12, "",     true,  dequantize_q4_k, nullptr,       "codec/q4_k.wgsl"},
-    {DType::Q6_K, "Q6_K", 256, 210, 14, "",     true,  dequantize_q6_k, nullptr,       "codec/q6_k.wgsl"},
+    // type, weight?, name, block elements, bytes, GGUF id, safetensors name, decode, encode, WGSL
+    {F32,  true,  "F32",  1,   4,   0,  "F32",  dequantize_f32,  quantize_f32,  "codec/f32.wgsl"},
+    {F16,  true,  "F16",  1,   2,   1,  "F16",  dequantize_f16,  quantize_f16,  "codec/f16.wgsl"},
+    {BF16, true,  "BF16", 1,   2,   30, "BF16", dequantize_bf16, quantize_bf16, "codec/bf16.wgsl"},
+    {F64,  false, "F64",  1,   8,   28, "F64",  nullptr, nullptr, ""},
+    {I8,   false, "I8",   1,   1,   24, "I8",   nullptr, nullptr, ""},
+    {I16,  false, "I16",  1,   2,   25, "I16",  nullptr, nullptr, ""},
+    {I32,  false, "I32",  1,   4,   26, "I32",  nullptr, nullptr, ""},
+    {I64,  false, "I64",  1,   8,   27, "I64",  nullptr, nullptr, ""},
+    {U8,   false, "U8",   1,   1,   kNoGguf, "U8",   nullptr, nullptr, ""},
+    {U16,  false, "U16",  1,   2,   kNoGguf, "U16",  nullptr, nullptr, ""},
+    {U32,  false, "U32",  1,   4,   kNoGguf, "U32",  nullptr, nullptr, ""},
+    {U64,  false, "U64",  1,   8,   kNoGguf, "U64",  nullptr, nullptr, ""},
+    {BOOL, false, "BOOL", 1,   1,   kNoGguf, "BOOL", nullptr, nullptr, ""},
+    {Q4_0, true,  "Q4_0", 32,  18,  2,  "",     dequantize_q4_0, quantize_q4_0, "codec/q4_0.wgsl"},
+    {Q4_1, true,  "Q4_1", 32,  20,  3,  "",     dequantize_q4_1, quantize_q4_1, "codec/q4_1.wgsl"},
+    {Q8_0, true,  "Q8_0", 32,  34,  8,  "",     dequantize_q8_0, quantize_q8_0, "codec/q8_0.wgsl"},
+    {Q4_K, true,  "Q4_K", 256, 144, 12, "",     dequantize_q4_k, nullptr,       "codec/q4_k.wgsl"},
+    {Q6_K, true,  "Q6_K", 256, 210, 14, "",     dequantize_q6_k, nullptr,       "codec/q6_k.wgsl"},
 };
 // clang-format on
 

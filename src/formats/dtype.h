@@ -40,12 +40,12 @@ using QuantizeFn = void (*)(const float* values, std::byte* blocks, size_t eleme
 
 struct DTypeInfo {
   DType dtype;
+  bool is_weight;  // backends multiply with it; then dequantize is set
   std::string_view name;
   uint32_t block_elements;            // values in a block; 1 for plain types
   uint32_t block_bytes;               // bytes of a block
   std::optional<uint32_t> gguf_id;    // type id in GGUF; nullopt: GGUF has no such type
   std::string_view safetensors_name;  // empty: safetensors has no such type
-  bool is_weight;                     // backends multiply with it; then dequantize is set
   DequantizeFn dequantize;            // nullptr: no float values
   QuantizeFn quantize;                // nullptr: no encoder
   std::string_view wgsl_codec;        // file below kernels/, such as "codec/q4_0.wgsl"; or empty

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
-#include <optional>
 #include <string_view>
+#include <type_traits>
 #include <unordered_set>
 #include <utility>
 
@@ -22,40 +21,29 @@ namespace {
 constexpr uint64_t kMinPairBytes = 8 + 1 + 4 + 1;
 constexpr uint64_t kMinTensorInfoBytes = 8 + 1 + 4 + 8 + 4 + 8;
 
-// The table of element kinds: calls visit(T()) with the C++ type of a scalar metadata type, where
-// std::string_view stands for string. False when the id is no scalar type.
-template <typename Visit>
-bool visit_scalar(GgufValueType type, Visit&& visit) {
-  switch (type) {
-    case GgufValueType::u8:
-      return visit(uint8_t()), true;
-    case GgufValueType::i8:
-      return visit(int8_t()), true;
-    case GgufValueType::u16:
-      return visit(uint16_t()), true;
-    case GgufValueType::i16:
-      return visit(int16_t()), true;
-    case GgufValueType::u32:
-      return visit(uint32_t()), true;
-    case GgufValueType::i32:
-      return visit(int32_t()), true;
-    case GgufValueType::f32:
-      return visit(float()), true;
-    case GgufValueType::boolean:
-      return visit(bool()), true;
-    case GgufValueType::string:
-      return visit(std::string_view()), true;
-    case GgufValueType::u64:
-      return visit(uint64_t()), true;
-    case GgufValueType::i64:
-      return visit(int64_t()), true;
-    case GgufValueType::f64:
-      return visit(double()), true;
-    case GgufValueType::array:
-      break;
+// A scalar metadata type and the C++ type that it is read as; std::string_view stands for string.
+template <GgufValueType kId, typename T>
+struct Kind {
+  static constexpr GgufValueType id = kId;
+  using Value = T;
+};
+
+template <typename... Kinds>
+struct KindList {
+  // Calls body(T()) with the C++ type of the kind `type`; false when there is none.
+  template <typename Body>
+  static bool visit(GgufValueType type, Body&& body) {
+    return ((Kinds::id == type && (body(typename Kinds::Value()), true)) || ...);
   }
-  return false;
-}
+};
+
+using Scalars =
+    KindList<Kind<GgufValueType::u8, uint8_t>, Kind<GgufValueType::i8, int8_t>,
+             Kind<GgufValueType::u16, uint16_t>, Kind<GgufValueType::i16, int16_t>,
+             Kind<GgufValueType::u32, uint32_t>, Kind<GgufValueType::i32, int32_t>,
+             Kind<GgufValueType::f32, float>, Kind<GgufValueType::boolean, bool>,
+             Kind<GgufValueType::string, std::string_view>, Kind<GgufValueType::u64, uint64_t>,
+             Kind<GgufValueType::i64, int64_t>, Kind<GgufValueType::f64, double>>;
 
 // A scalar of file type T as Metadata holds it in arrays.
 template <typename T>
@@ -103,7 +91,7 @@ MetadataValue read_array(ByteReader& reader) {
     fail("arrays of arrays are not supported");
   }
   MetadataValue value;
-  const bool known = visit_scalar(static_cast<GgufValueType>(type), [&](auto element) {
+  const bool known = Scalars::visit(static_cast<GgufValueType>(type), [&](auto element) {
     value = read_array_of<decltype(element)>(reader, count);
   });
   if (!known) fail("unknown array element type {}", type);
@@ -114,7 +102,7 @@ MetadataValue read_value(ByteReader& reader) {
   const auto type = reader.number<uint32_t>("value type");
   if (static_cast<GgufValueType>(type) == GgufValueType::array) return read_array(reader);
   MetadataValue value;
-  const bool known = visit_scalar(static_cast<GgufValueType>(type), [&](auto element) {
+  const bool known = Scalars::visit(static_cast<GgufValueType>(type), [&](auto element) {
     value = read_scalar<decltype(element)>(reader);
   });
   if (!known) fail("unknown value type {}", type);

@@ -1,9 +1,9 @@
 // Writing GGUF version 3.
 #include <algorithm>
-#include <limits>
 #include <string_view>
 #include <type_traits>
 #include <unordered_set>
+#include <utility>
 
 #include "base/checked.h"
 #include "base/error.h"
