@@ -1,8 +1,10 @@
 #include "engine/sampler.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -42,23 +44,39 @@ void penalize(std::vector<float>& logits, std::span<const int32_t> history,
 
 // The best token. A token of -inf is never chosen.
 Candidate find_best(std::span<const float> logits) {
-  Candidate best{-std::numeric_limits<float>::infinity(), -1};
-  for (size_t i = 0; i < logits.size(); ++i) {
-    if (std::isnan(logits[i]) || logits[i] == std::numeric_limits<float>::infinity()) {
-      fail("sampling: the logit of token {} is {}", i, logits[i]);
-    }
-    if (logits[i] > best.logit) best = {logits[i], static_cast<int32_t>(i)};
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  constexpr size_t kLanes = 16;  // independent, so that compilers make vectors of them
+  std::array<float, kLanes> best{};
+  best.fill(-kInf);
+  std::array<uint32_t, kLanes> bad{};
+  const auto look_at = [&](size_t lane, float logit) {
+    best[lane] = logit > best[lane] ? logit : best[lane];
+    bad[lane] |= logit < kInf ? 0U : 1U;  // a NaN too
+  };
+  size_t i = 0;
+  for (; i + kLanes <= logits.size(); i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) look_at(lane, logits[i + lane]);
   }
-  if (best.token < 0) fail("sampling: no token of {} has a finite logit", logits.size());
-  return best;
+  for (; i < logits.size(); ++i) look_at(0, logits[i]);
+
+  if (std::any_of(bad.begin(), bad.end(), [](uint32_t flag) { return flag != 0; })) {
+    const auto found =
+        std::find_if(logits.begin(), logits.end(), [](float logit) { return !(logit < kInf); });
+    fail("sampling: the logit of token {} is {}", found - logits.begin(), *found);
+  }
+  const float logit = *std::max_element(best.begin(), best.end());
+  if (logit == -kInf) fail("sampling: no token of {} has a finite logit", logits.size());
+  const auto found = std::find(logits.begin(), logits.end(), logit);
+  return {logit, static_cast<int32_t>(found - logits.begin())};
 }
 
-// The `count` best of the logits that are at least `floor`, best first; all when there are fewer.
-// One pass, which keeps up to 2 * count and knows what the worst of them must beat.
-std::vector<Candidate> take_best(std::span<const float> logits, size_t count, float floor) {
+// The `count` best of the finite logits, best first. One pass, which keeps up to 2 * count and
+// knows what the worst of them must beat.
+std::vector<Candidate> take_best(std::span<const float> logits, size_t count) {
   const size_t capacity = std::max<size_t>(2 * count, 64);
   std::vector<Candidate> kept;
   kept.reserve(std::min(capacity, logits.size()));
+  float floor = std::numeric_limits<float>::lowest();
   for (size_t i = 0; i < logits.size(); ++i) {
     if (logits[i] < floor) continue;
     kept.push_back({logits[i], static_cast<int32_t>(i)});
@@ -88,31 +106,49 @@ std::optional<size_t> count_top_p(const std::vector<Candidate>& sorted, double t
   return std::nullopt;
 }
 
+// Top-p over the whole vocabulary: the probabilities are summed by distance from the best logit, so
+// that only the few tokens near it have to be sorted.
+std::vector<Candidate> take_top_p(std::span<const float> logits, float best, float top_p) {
+  constexpr size_t kBins = 512;
+  const auto bin_of = [best](float logit) {
+    return static_cast<size_t>(std::min((best - logit) * 16.0F, static_cast<float>(kBins - 1)));
+  };
+  std::array<double, kBins> mass{};
+  for (const float logit : logits) mass[bin_of(logit)] += weight(logit, best, 1.0);
+  const double total = std::accumulate(mass.begin(), mass.end(), 0.0);
+  double sum = 0.0;
+  std::vector<Candidate> kept;
+  for (size_t bin = 0; bin < kBins; ++bin) {
+    sum += mass[bin];
+    if (sum < static_cast<double>(top_p) * total && bin + 1 < kBins) continue;
+    kept.clear();
+    for (size_t i = 0; i < logits.size(); ++i) {
+      if (bin_of(logits[i]) <= bin) kept.push_back({logits[i], static_cast<int32_t>(i)});
+    }
+    std::sort(kept.begin(), kept.end(), better);
+    // Sums in another order may miss by a rounding error: then the next bin has the last token.
+    if (const auto count = count_top_p(kept, total, top_p)) {
+      kept.resize(*count);
+      break;
+    }
+  }
+  return kept;
+}
+
 // Top-k and top-p leave the best tokens, a prefix of their sorted order. nullopt: both are off.
 std::optional<std::vector<Candidate>> truncate(std::span<const float> logits, float best,
                                                const SamplingOptions& options) {
   const bool has_top_k = options.top_k > 0 && options.top_k < logits.size();
   const bool has_top_p = options.top_p < 1.0F;
-  constexpr float kNoFloor = std::numeric_limits<float>::lowest();
-  if (has_top_k) {
-    std::vector<Candidate> kept = take_best(logits, options.top_k, kNoFloor);
-    if (has_top_p) {
-      double total = 0.0;
-      for (const Candidate& candidate : kept) total += weight(candidate.logit, best, 1.0);
-      kept.resize(count_top_p(kept, total, options.top_p).value_or(kept.size()));
-    }
-    return kept;
+  if (!has_top_k && !has_top_p) return std::nullopt;
+  if (!has_top_k) return take_top_p(logits, best, options.top_p);
+  std::vector<Candidate> kept = take_best(logits, options.top_k);
+  if (has_top_p) {
+    double total = 0.0;
+    for (const Candidate& candidate : kept) total += weight(candidate.logit, best, 1.0);
+    kept.resize(count_top_p(kept, total, options.top_p).value_or(kept.size()));
   }
-  if (!has_top_p) return std::nullopt;
-  double total = 0.0;
-  for (const float logit : logits) total += weight(logit, best, 1.0);
-  for (size_t count = 256;; count *= 8) {  // few tokens hold most of the mass
-    std::vector<Candidate> kept = take_best(logits, std::min(count, logits.size()), kNoFloor);
-    const auto size = count_top_p(kept, total, options.top_p);
-    if (!size && count < logits.size()) continue;
-    kept.resize(size.value_or(kept.size()));
-    return kept;
-  }
+  return kept;
 }
 
 }  // namespace
