@@ -19,6 +19,7 @@ using formats::Metadata;
 // ggml's token types.
 constexpr int32_t kNormal = 1;
 constexpr int32_t kControl = 3;
+constexpr int32_t kUserDefined = 4;
 
 constexpr std::string_view kTokensKey = "tokenizer.ggml.tokens";
 
@@ -197,6 +198,7 @@ Tokenizer Tokenizer::from_gguf(const Metadata& metadata) {
     const std::string& text = (*tokens)[i];
     if (!is_end_text(text)) continue;
     if (types[i] == kNormal && made_by_merge(merges, text)) continue;
+    if (types[i] == kUserDefined && text == "</s>") continue;  // Gemma's is the HTML tag
     ends.push_back({static_cast<int32_t>(i), text});
   }
   const std::vector<int32_t> end_ids = choose_end_ids(ends);

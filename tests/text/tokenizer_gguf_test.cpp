@@ -100,6 +100,20 @@ TEST(GgufBytePairs, AnEndTextMadeByMergingIsOrdinary) {
   EXPECT_FALSE(tokenizer.is_special(tag));
 }
 
+TEST(GgufBytePairs, AUserDefinedTagIsOrdinary) {
+  TinyVocab vocab = tiny_bpe();
+  const int32_t tag = vocab.add("</s>", kUserToken);
+  const Tokenizer tokenizer = load(vocab);
+  EXPECT_FALSE(tokenizer.is_end(tag));
+  EXPECT_EQ(tokenizer.encode("hello</s>", false, false), (Ids{262, tag}));
+}
+
+TEST(GgufBytePairs, CharactersAreComposedWhereTheModelDoesSo) {
+  const std::string decomposed = "e\xCC\x81";
+  EXPECT_EQ(load(tiny_bpe("qwen2")).encode(decomposed, false, false), (Ids{270}));
+  EXPECT_EQ(load(tiny_bpe("llama-bpe")).encode(decomposed, false, false).size(), 3u);
+}
+
 TEST(GgufBytePairs, TheHarmonyFormatEndsMessagesWithinATurn) {
   TinyVocab vocab = tiny_bpe();
   const int32_t end = vocab.add("<|end|>", kControlToken);

@@ -38,6 +38,8 @@ pub struct PreKind {
     /// A piece that is a token is taken whole.
     pub ignore_merges: bool,
     pub add_bos: bool,
+    /// The model's own tokenizer.json composes characters first.
+    pub nfc: bool,
 }
 
 const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
@@ -182,6 +184,7 @@ pub fn pre_kind(name: &str) -> Option<PreKind> {
     Some(PreKind {
         steps,
         letters,
+        nfc: matches!(name, "qwen2" | "mpt"),
         ignore_merges: llama3
             || matches!(
                 name,

@@ -7,7 +7,7 @@ use tokenizers::models::bpe::BPE;
 use tokenizers::models::unigram::Unigram;
 use tokenizers::models::wordlevel::WordLevel;
 use tokenizers::models::wordpiece::WordPiece;
-use tokenizers::normalizers::{BertNormalizer, Precompiled, Prepend, Replace, Strip};
+use tokenizers::normalizers::{BertNormalizer, Precompiled, Prepend, Replace, Strip, NFC};
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
 use tokenizers::{
     AddedToken, AddedVocabulary, ModelWrapper, NormalizerWrapper, PreTokenizerWrapper, Result,
@@ -186,9 +186,11 @@ fn byte_pairs(vocab: &Vocab, pre: &str) -> Result<TextTokenizer> {
                 .unwrap_or_else(|| token.as_bytes().to_vec())
         }
     });
-    let normalizer = text
-        .then(|| Replace::new(" ", SPACE).map(NormalizerWrapper::from))
-        .transpose()?;
+    let normalizer = if text {
+        Some(Replace::new(" ", SPACE)?.into())
+    } else {
+        kind.nfc.then(|| NFC.into())
+    };
     assemble(vocab, model, normalizer, Some(kind.build()?), pieces)
 }
 
