@@ -101,7 +101,8 @@ class CheckTest(unittest.TestCase):
 
     def test_kernels_that_are_named_are_no_orphans(self):
         found = self.find(structure.check_orphans, {
-            "src/gpu/g.cpp": '#include "base/a.h"\n"codec/" + "q8"; "kv/{}_{}.wgsl"; "add.wgsl"\n',
+            "src/gpu/g.cpp": '#include "base/a.h"\n"codec/" + "q8"; "kv/{}_{}.wgsl"; '
+                             '"", "add.wgsl"\n',
             "kernels/kv/read_f16.wgsl": "//! include lib/step.wgsl\n", "kernels/lib/step.wgsl": "",
             "kernels/add.wgsl": "", "kernels/kv/own.wgsl": "//! include kv/own.wgsl\n"})
         self.assertEqual(found, ["kernels/kv/own.wgsl:1: orphan kernel: nothing names it"])
@@ -131,7 +132,8 @@ class CheckTest(unittest.TestCase):
     def test_unfinished_work(self):
         found = self.find(wording.check_words,
                           {"src/base/a.cpp": "// TO" + "DO\n",
-                           "tests/base/a_test.cpp": "TEST(A, DISA" + "BLED_B)\nGTEST_" + "SKIP();\n"})
+                           "tests/base/a_test.cpp": "TEST(A, DISA" + "BLED_B)\n"
+                                                    "GTEST_" + "SKIP();\n"})
         self.assertEqual(len(found), 3)
 
     def test_headers(self):

@@ -150,7 +150,7 @@ def orphan_kernels(tree):
     """
     literals, names = set(), set()
     for path in tree.under(("src", "tests", "bench"), CPP):
-        literals.update(re.findall(r'"([^"\n]+)"', tree.text(path)))
+        literals.update(re.findall(r'"((?:[^"\\\n]|\\.)*)"', tree.text(path)))
     for path in tree.under(("kernels",), (".wgsl",)):
         names.update(name for name in re.findall(r"^//! include (\S+)", tree.text(path), re.M)
                      if "kernels/" + name != path)
