@@ -20,7 +20,7 @@ class ThreadPool {
 
   // Calls body(begin, end, worker) over [0, count) in pieces of at most `grain`, each index once,
   // on any worker in 0..size(); returns when all are done. The first exception that a body throws
-  // is rethrown here after the rest ended.
+  // is rethrown here after the pieces that run have ended; later ones are skipped.
   void parallel_for(size_t count, size_t grain,
                     const std::function<void(size_t begin, size_t end, size_t worker)>& body);
 

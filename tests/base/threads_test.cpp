@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace wisp {
@@ -32,6 +34,33 @@ TEST(ThreadPool, ExceptionsReachTheCallerAndThePoolLives) {
   pool.parallel_for(
       100, 1, [&](size_t begin, size_t end, size_t) { sum += static_cast<int>(end - begin); });
   EXPECT_EQ(sum, 100);
+}
+
+// Many short calls of changing size: a worker that comes late must not take from the next call.
+TEST(ThreadPool, CallsInQuickSuccessionStayApart) {
+  ThreadPool pool(4);
+  for (size_t call = 0; call < 20000; ++call) {
+    const size_t count = 2 + call % 13;
+    std::vector<int> hits(count, 0);
+    pool.parallel_for(count, 1 + call % 2, [&](size_t begin, size_t end, size_t) {
+      for (size_t i = begin; i < end; ++i) ++hits[i];
+    });
+    for (const int hit : hits) ASSERT_EQ(hit, 1) << call;
+  }
+}
+
+TEST(ThreadPool, SleepingWorkersWake) {
+  ThreadPool pool(2);
+  for (int call = 0; call < 3; ++call) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    std::atomic<bool> other = false;
+    // The caller's first piece lasts until the worker has come.
+    pool.parallel_for(2, 1, [&](size_t, size_t, size_t worker) {
+      if (worker != 0) other = true;
+      while (worker == 0 && !other) std::this_thread::yield();
+    });
+    EXPECT_TRUE(other);
+  }
 }
 
 }  // namespace
