@@ -9,6 +9,8 @@
 //! include lib/linear_out.wgsl
 @group(0) @binding(6) var<storage, read> x: array<vec4<f32>>;
 
+const RESULTS = (TEAM_ROWS * COL_TILE + TEAM - 1u) / TEAM;
+
 @compute @workgroup_size(WORKGROUP_X)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
         @builtin(local_invocation_index) lid: u32) {
@@ -36,13 +38,21 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) count: v
       }
     }
   }
-  for (var r = 0u; r < TEAM_ROWS; r = r + 1u) {
-    for (var c = 0u; c < COL_TILE; c = c + 1u) {
-      let four = acc[r * COL_TILE + c];
-      let sum = team_sum((four.x + four.y) + (four.z + four.w), lid);
-      if (lane == 0u && row0 + r < ROWS && col0 + c < columns) {
-        store(col0 + c, row0 + r, sum);
-      }
+  // Lane l of the team stores results l, l + TEAM, ....
+  var results: array<f32, RESULTS>;
+  for (var i = 0u; i < TEAM_ROWS * COL_TILE; i = i + 1u) {
+    let four = acc[i];
+    let sum = team_sum((four.x + four.y) + (four.z + four.w), lid);
+    if (lane == i % TEAM) {
+      results[i / TEAM] = sum;
+    }
+  }
+  for (var j = 0u; j < RESULTS; j = j + 1u) {
+    let i = j * TEAM + lane;
+    let row = row0 + i / COL_TILE;
+    let column = col0 + i % COL_TILE;
+    if (i < TEAM_ROWS * COL_TILE && row < ROWS && column < columns) {
+      store(column, row, results[j]);
     }
   }
 }

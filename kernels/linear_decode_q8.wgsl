@@ -7,6 +7,8 @@
 @group(0) @binding(6) var<storage, read> x_blocks: array<vec4<u32>>;  // rows of X_STRIDE words: q,
 @group(0) @binding(7) var<storage, read> x_words: array<u32>;         // d, sums; the same buffer
 
+const RESULTS = (TEAM_ROWS * COL_TILE + TEAM - 1u) / TEAM;
+
 @compute @workgroup_size(WORKGROUP_X)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
         @builtin(local_invocation_index) lid: u32) {
@@ -35,12 +37,20 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) count: v
       }
     }
   }
-  for (var r = 0u; r < TEAM_ROWS; r = r + 1u) {
-    for (var c = 0u; c < COL_TILE; c = c + 1u) {
-      let sum = team_sum(acc[r * COL_TILE + c], lid);
-      if (lane == 0u && row0 + r < ROWS && col0 + c < columns) {
-        store(col0 + c, row0 + r, sum);
-      }
+  // Lane l of the team stores results l, l + TEAM, ....
+  var results: array<f32, RESULTS>;
+  for (var i = 0u; i < TEAM_ROWS * COL_TILE; i = i + 1u) {
+    let sum = team_sum(acc[i], lid);
+    if (lane == i % TEAM) {
+      results[i / TEAM] = sum;
+    }
+  }
+  for (var j = 0u; j < RESULTS; j = j + 1u) {
+    let i = j * TEAM + lane;
+    let row = row0 + i / COL_TILE;
+    let column = col0 + i % COL_TILE;
+    if (i < TEAM_ROWS * COL_TILE && row < ROWS && column < columns) {
+      store(column, row, results[j]);
     }
   }
 }

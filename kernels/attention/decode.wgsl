@@ -15,10 +15,11 @@ const LOWEST = -3.0e38;
 
 var<workgroup> q_tile: array<vec4<f32>, HEAD_TILE * Q_VECTORS>;
 var<workgroup> p_tile: array<f32, HEAD_TILE * WORKGROUP_X>;
-var<workgroup> partial: array<f32, HEAD_TILE * 16>;
+var<workgroup> parts: array<f32, HEAD_TILE * 16>;
 var<workgroup> tile_max: array<f32, HEAD_TILE>;
+var<workgroup> head_max: array<f32, HEAD_TILE>;
 var<workgroup> head_sum: array<f32, HEAD_TILE>;
-var<workgroup> value_sum: array<vec4<f32>, WORKGROUP_X>;
+var<workgroup> value_sum: array<vec4<f32>, HEAD_TILE * WORKGROUP_X>;
 
 fn load_queries(column: u32, head0: u32, heads: u32, lid: u32) {
   for (var i = lid; i < HEAD_TILE * Q_VECTORS; i = i + WORKGROUP_X) {
@@ -90,13 +91,13 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       for (var i = 1u; i < WORKGROUP_X / 16u; i = i + 1u) {
         m = max(m, p_tile[at + i]);
       }
-      partial[part] = m;
+      parts[part] = m;
     }
     workgroupBarrier();
     if (lid < HEAD_TILE) {
-      var m = partial[lid * 16u];
+      var m = parts[lid * 16u];
       for (var i = 1u; i < 16u; i = i + 1u) {
-        m = max(m, partial[lid * 16u + i]);
+        m = max(m, parts[lid * 16u + i]);
       }
       tile_max[lid] = m;
     }
@@ -118,7 +119,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       for (var i = 1u; i < WORKGROUP_X / 16u; i = i + 1u) {
         s = s + p_tile[at + i];
       }
-      partial[part] = s;
+      parts[part] = s;
     }
     if (value_slot * 4u < VALUE_DIM) {
       let end = min(WORKGROUP_X, own + 1u - key0);
@@ -133,9 +134,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     }
     workgroupBarrier();
     if (lid < HEAD_TILE) {
-      var s = partial[lid * 16u];
+      var s = parts[lid * 16u];
       for (var i = 1u; i < 16u; i = i + 1u) {
-        s = s + partial[lid * 16u + i];
+        s = s + parts[lid * 16u + i];
       }
       sum = sum + s;
     }
@@ -144,16 +145,24 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     head_sum[lid] = sum;
   }
   for (var h = 0u; h < HEAD_TILE; h = h + 1u) {
-    value_sum[lid] = acc[h];
-    workgroupBarrier();
+    value_sum[h * WORKGROUP_X + lid] = acc[h];
+    if (lid == h) {
+      head_max[h] = largest[h];
+    }
+  }
+  workgroupBarrier();
+  // Octets have eight vectors of one head.
+  for (var start = 0u; start < HEAD_TILE * VALUE_SLOTS; start = start + WORKGROUP_X) {
+    let h = min((start + lid) / VALUE_SLOTS, HEAD_TILE - 1u);
+    let slot4 = (start + lid) % VALUE_SLOTS;
+    let valid = start + lid < heads * VALUE_SLOTS && slot4 * 4u < VALUE_DIM;
     var total = vec4<f32>();
-    if (lid < VALUE_SLOTS) {
-      for (var lane = 0u; lane < KEY_LANES; lane = lane + 1u) {
-        total = total + value_sum[lane * VALUE_SLOTS + lid];
+    if (valid) {
+      let at = h * WORKGROUP_X + slot4;
+      for (var i = 0u; i < WORKGROUP_X; i = i + VALUE_SLOTS) {
+        total = total + value_sum[at + i];
       }
     }
-    workgroupBarrier();
-    let valid = lid < VALUE_SLOTS && value_slot * 4u < VALUE_DIM && h < heads;
-    finish(wid.y, head0 + h, wid.z, total, largest[h], head_sum[h], valid, lid);
+    finish(wid.y, head0 + h, wid.z, slot4, total, head_max[h], head_sum[h], valid, lid);
   }
 }

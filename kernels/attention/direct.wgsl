@@ -1,5 +1,5 @@
 // The only range of a column: its values over its sum are the result. Needs out.
-fn finish(column: u32, head: u32, range: u32, total: vec4<f32>, largest: f32, sum: f32, valid: bool,
-          lid: u32) {
-  emit(column, head * (VALUE_DIM / 4u) + lid, total / sum, valid, lid);
+fn finish(column: u32, head: u32, range: u32, slot4: u32, total: vec4<f32>, largest: f32, sum: f32,
+          valid: bool, lid: u32) {
+  emit(column, head * (VALUE_DIM / 4u) + slot4, total / sum, valid, lid);
 }

@@ -1,5 +1,5 @@
 // Every op case on the GPU: against the plain reference, and bit by bit against its columns one at a
-// time; with all the adapter offers and with every optional feature switched off.
+// time; with all that the adapter offers and with every optional feature switched off.
 #include <gtest/gtest.h>
 
 #include "backend/gpu/backend.h"
@@ -9,16 +9,19 @@
 namespace wisp::op_test {
 namespace {
 
-// Devices are made once a test program: a driver holds memory of each.
-std::unique_ptr<backend::Backend> make_backend(bool plain) {
-  backend::GpuBackendOptions options;
-  if (plain) {
-    options.device.mask = [](gpu::Capabilities& c) {
+// Devices are slow to make and keep what they compiled: one of each kind serves all cases.
+std::shared_ptr<backend::GpuContext> context(bool plain) {
+  static std::shared_ptr<backend::GpuContext> contexts[2];
+  if (!contexts[plain]) {
+    gpu::DeviceOptions options;
+    options.mask = [plain](gpu::Capabilities& c) {
+      if (!plain) return;
       c.f16 = c.subgroups = c.packed_dot = c.immediates = false;
       c.matrices.clear();
     };
+    contexts[plain] = std::make_shared<backend::GpuContext>(options);
   }
-  return backend::make_gpu_backend(options);
+  return contexts[plain];
 }
 
 const std::vector<OpCase>& all_cases() {
@@ -28,30 +31,19 @@ const std::vector<OpCase>& all_cases() {
 
 class GpuOps : public testing::TestWithParam<size_t> {
  protected:
-  const OpCase& op_case() const { return all_cases()[GetParam()]; }
+  static void check(const OpCase& op_case, bool plain) {
+    const auto run = [&](const OpCase& which) {
+      return run_case(*backend::make_gpu_backend({.context = context(plain)}), which);
+    };
+    const CaseRun together = run(op_case);
+    EXPECT_EQ(difference(op_case, together, run_reference(op_case)), "");
+    const CaseRun alone = run(columns_alone(op_case));
+    EXPECT_EQ(differing_bits(op_case, together, join_columns(op_case, alone)), "");
+  }
 };
 
-TEST_P(GpuOps, MatchReference) {
-  const CaseRun run = run_case(*make_backend(false), op_case());
-  EXPECT_EQ(difference(op_case(), run, run_reference(op_case())), "");
-}
-
-TEST_P(GpuOps, ColumnsAloneGiveTheSameBits) {
-  const CaseRun together = run_case(*make_backend(false), op_case());
-  const CaseRun alone = run_case(*make_backend(false), columns_alone(op_case()));
-  EXPECT_EQ(differing_bits(op_case(), together, join_columns(op_case(), alone)), "");
-}
-
-TEST_P(GpuOps, PlainVariantsMatchReference) {
-  const CaseRun run = run_case(*make_backend(true), op_case());
-  EXPECT_EQ(difference(op_case(), run, run_reference(op_case())), "");
-}
-
-TEST_P(GpuOps, PlainVariantsColumnsAloneGiveTheSameBits) {
-  const CaseRun together = run_case(*make_backend(true), op_case());
-  const CaseRun alone = run_case(*make_backend(true), columns_alone(op_case()));
-  EXPECT_EQ(differing_bits(op_case(), together, join_columns(op_case(), alone)), "");
-}
+TEST_P(GpuOps, MatchReferenceAndColumnsAlone) { check(all_cases()[GetParam()], false); }
+TEST_P(GpuOps, PlainMatchReferenceAndColumnsAlone) { check(all_cases()[GetParam()], true); }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GpuOps, testing::Range<size_t>(0, all_cases().size()),
                          [](const auto& info) { return all_cases()[info.param].name; });

@@ -16,19 +16,19 @@ namespace {
 class GpuBackend final : public Backend {
  public:
   explicit GpuBackend(const GpuBackendOptions& options)
-      : device_(gpu::Device::create(options.device)),
-        cache_(*device_),
+      : context_(options.context ? options.context
+                                 : std::make_shared<GpuContext>(options.device)),
         memory_budget_(options.memory_budget) {}
 
   void load(LoadOptions options) override {
     ensure(!state_, "load is called once");
-    state_ = std::make_unique<State>(load_state(*device_, options, memory_budget_));
+    state_ = std::make_unique<State>(load_state(device(), options, memory_budget_));
   }
 
   PlanHandle prepare(const plan::Plan& plan, bool keep_all) override {
     ensure(state_ != nullptr, "load comes before prepare");
     plan::verify(plan, state_->resources);
-    plans_.push_back(std::make_unique<PreparedPlan>(*device_, cache_, *state_, plan, keep_all));
+    plans_.push_back(std::make_unique<PreparedPlan>(device(), context_->cache, *state_, plan, keep_all));
     return PlanHandle{static_cast<uint32_t>(plans_.size() - 1)};
   }
 
@@ -58,7 +58,7 @@ class GpuBackend final : public Backend {
   }
 
   BackendInfo info() const override {
-    const gpu::AdapterInfo& adapter = device_->adapter();
+    const gpu::AdapterInfo& adapter = device().adapter();
     BackendInfo info{.kind = "webgpu",
                      .device = fmt::format("{} ({})", adapter.name, adapter.backend)};
     if (state_) {
@@ -85,12 +85,13 @@ class GpuBackend final : public Backend {
   }
 
   gpu::Profiler* profiler() {
-    if (!profiler_) profiler_.emplace(*device_);
+    if (!profiler_) profiler_.emplace(device());
     return &*profiler_;
   }
 
-  std::unique_ptr<gpu::Device> device_;
-  gpu::PipelineCache cache_;
+  gpu::Device& device() const { return *context_->device; }
+
+  std::shared_ptr<GpuContext> context_;
   uint64_t memory_budget_;
   std::optional<gpu::Profiler> profiler_;
   std::unique_ptr<State> state_;
@@ -102,6 +103,9 @@ class GpuBackend final : public Backend {
 
 }  // namespace
 }  // namespace webgpu
+
+GpuContext::GpuContext(const gpu::DeviceOptions& options)
+    : device(gpu::Device::create(options)), cache(*device) {}
 
 std::unique_ptr<Backend> make_gpu_backend(const GpuBackendOptions& options) {
   return std::make_unique<webgpu::GpuBackend>(options);
