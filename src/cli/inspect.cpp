@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
@@ -102,8 +104,8 @@ void print_text(const InspectFlags& flags, const formats::Checkpoint& checkpoint
     row("layers " + ranges_text(group.layers), group.what);
   }
   const formats::DType kv = flags.plan_flags.kv_dtype();
-  row("kv_bytes_per_token", fmt::format("{} ({})", kv_bytes_per_token(config, kv),
-                                        formats::dtype_name(kv)));
+  row("kv_bytes_per_token",
+      fmt::format("{} ({})", kv_bytes_per_token(config, kv), formats::dtype_name(kv)));
   print(fmt::format("\n{:<8}{:>9}{:>12}{:>13}\n", "type", "tensors", "parameters", "bytes"));
   for (const DTypeShare& share : facts.dtypes) {
     print(fmt::format("{:<8}{:>9}{:>12}{:>13}\n", formats::dtype_name(share.dtype), share.tensors,
@@ -122,18 +124,18 @@ void print_text(const InspectFlags& flags, const formats::Checkpoint& checkpoint
 void print_json(const InspectFlags& flags, const formats::Checkpoint& checkpoint,
                 const model::ModelConfig& config, const std::vector<std::string>& plans) {
   const ModelFacts facts = model_facts(checkpoint);
-  json object = {{"path", checkpoint.path().string()},
-                 {"format", checkpoint.kind() == formats::CheckpointKind::gguf ? "gguf"
-                                                                               : "huggingface"},
-                 {"parameters", facts.params},
-                 {"size_bytes", facts.bytes},
-                 {"kv_bytes_per_token",
-                  kv_bytes_per_token(config, flags.plan_flags.kv_dtype())},
-                 {"config", json::object()},
-                 {"layers", json::array()},
-                 {"types", json::array()}};
-  model::visit_fields(
-      config, [&](std::string_view name, const auto& value) { object["config"][std::string(name)] = value; });
+  json object = {
+      {"path", checkpoint.path().string()},
+      {"format", checkpoint.kind() == formats::CheckpointKind::gguf ? "gguf" : "huggingface"},
+      {"parameters", facts.params},
+      {"size_bytes", facts.bytes},
+      {"kv_bytes_per_token", kv_bytes_per_token(config, flags.plan_flags.kv_dtype())},
+      {"config", json::object()},
+      {"layers", json::array()},
+      {"types", json::array()}};
+  model::visit_fields(config, [&](std::string_view name, const auto& value) {
+    object["config"][std::string(name)] = value;
+  });
   for (const model::LayerConfig& layer : config.layers) {
     object["layers"].push_back({{"window", layer.window}, {"rope", layer.rope}});
   }
@@ -169,9 +171,8 @@ void run_inspect(const InspectFlags& flags) {
   const model::ModelConfig config = model::read_config(checkpoint);
   std::vector<std::string> plans;
   if (flags.plan) {
-    const model::Model model =
-        model::load_model(checkpoint, {.context = flags.plan_flags.context,
-                                       .kv_dtype = flags.plan_flags.kv_dtype()});
+    const model::Model model = model::load_model(
+        checkpoint, {.context = flags.plan_flags.context, .kv_dtype = flags.plan_flags.kv_dtype()});
     for (const plan::Plan& plan : build_plans(model, flags.plan_flags)) {
       plan::verify(plan, model.resources);
       plans.push_back(plan::to_string(plan, model.resources));

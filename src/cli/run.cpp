@@ -174,8 +174,9 @@ void add_run(CLI::App& app) {
   const auto flags = std::make_shared<RunFlags>();
   add_model_option(command, flags->model)
       ->required(false)
-      ->description("a .gguf file, or a folder with config.json, *.safetensors and tokenizer.json "
-                    "(default: the model that make run fetched)");
+      ->description(
+          "a .gguf file, or a folder with config.json, *.safetensors and tokenizer.json "
+          "(default: the model that make run fetched)");
   CLI::Option* prompt = command.add_option("-p,--prompt", flags->prompt, "the prompt");
   CLI::Option* file = command.add_option(
       "-f,--file", flags->file, "file with the prompt; a line break at its end does not count");
