@@ -60,8 +60,10 @@ std::string read_prompt(const RunFlags& flags) {
 std::vector<int32_t> encode(const RunFlags& flags, const text::TextModel& text,
                             const std::string& prompt) {
   if (flags.raw) return text.tokenizer().encode_prompt(prompt);
-  if (!text.has_chat_template()) {
-    with_context("--raw sends the text as it is", [&] { text.chat_template(); });
+  try {
+    text.chat_template();
+  } catch (const Error& error) {
+    fail("{} (--raw sends the text as it is)", error.what());
   }
   std::vector<text::ChatMessage> messages;
   if (flags.system) messages.push_back({.role = "system", .content = *flags.system});
