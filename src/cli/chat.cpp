@@ -172,7 +172,6 @@ std::optional<std::string> read_message(LineReader& reader, InterruptGuard& guar
 }  // namespace
 
 void chat(const RunFlags& flags, engine::LoadedModel& model, const text::TextModel& text) {
-  text.chat_template();  // throws when there is none
   Conversation conversation(flags, model, text);
   LineReader reader;
   InterruptGuard guard;

@@ -84,6 +84,20 @@ std::string format_name(const formats::Checkpoint& checkpoint) {
   return checkpoint.kind() == formats::CheckpointKind::gguf ? "GGUF" : "Hugging Face safetensors";
 }
 
+// Whether text commands work on it; "" for no.
+std::string tokenizer_name(const formats::Checkpoint& checkpoint) {
+  if (checkpoint.kind() == formats::CheckpointKind::huggingface) {
+    const char* name = "tokenizer.json";
+    return std::filesystem::exists(checkpoint.folder() / name) ? name : "";
+  }
+  std::string text;
+  for (const char* key : {"tokenizer.ggml.model", "tokenizer.ggml.pre"}) {
+    const std::string* name = checkpoint.metadata().find_string(key);
+    if (name != nullptr) text += (text.empty() ? "" : ", ") + one_line(*name);
+  }
+  return text;
+}
+
 void print_text(const InspectFlags& flags, const formats::Checkpoint& checkpoint,
                 const model::ModelConfig& config) {
   const ModelFacts facts = model_facts(checkpoint);
@@ -103,6 +117,8 @@ void print_text(const InspectFlags& flags, const formats::Checkpoint& checkpoint
   for (const LayerGroup& group : layer_groups(config)) {
     row("layers " + ranges_text(group.layers), group.what);
   }
+  const std::string tokenizer = tokenizer_name(checkpoint);
+  row("tokenizer", tokenizer.empty() ? "none" : tokenizer);
   const formats::DType kv = flags.plan_flags.kv_dtype();
   row("kv_bytes_per_token",
       fmt::format("{} ({})", kv_bytes_per_token(config, kv), formats::dtype_name(kv)));

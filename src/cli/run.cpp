@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -112,6 +113,10 @@ void answer_once(const RunFlags& flags, engine::LoadedModel& model, const text::
   if (result.end == AnswerEnd::context_full) {
     log(LogLevel::warn, "the context of {} tokens is full", model.context());
   }
+  if (result.end == AnswerEnd::interrupted) {  // the shell has to see that Ctrl-C ended it
+    std::signal(SIGINT, SIG_DFL);
+    std::raise(SIGINT);
+  }
 }
 
 void run_run(RunFlags& flags, bool prompt_given) {
@@ -129,7 +134,11 @@ void run_run(RunFlags& flags, bool prompt_given) {
   check(flags.sampling);
   const text::TextModel text = open_text(flags.model);
   std::vector<int32_t> tokens;
-  if (single) tokens = encode(flags, text, prompt);
+  if (single) {
+    tokens = encode(flags, text, prompt);
+  } else {
+    text.chat_template();  // throws when there is none
+  }
   const auto model = load(load_options(flags.model, flags.compute));
   if (single) {
     answer_once(flags, *model, text, std::move(tokens));
