@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/format.h"
+#include "cli/progress.h"
 #include "text/detokenizer.h"
 
 namespace wisp::cli {
@@ -24,16 +25,21 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
 // Takes the events of one request until its answer has ended.
 class Listener {
  public:
-  Listener(const text::Tokenizer& tokenizer, const AnswerOptions& options,
+  Listener(const text::Tokenizer& tokenizer, const AnswerOptions& options, size_t prompt_tokens,
            const std::function<void(std::string_view)>& show)
-      : decoder_(tokenizer, {.stop = options.stop}), show_(show), start_(Clock::now()) {}
+      : decoder_(tokenizer, {.stop = options.stop}), show_(show), start_(Clock::now()) {
+    answer_.prompt_tokens = prompt_tokens;
+    progress_.emplace("reading the prompt");
+  }
 
   bool ended() const { return ended_; }
 
   void take(const Event& event) {
     if (event.finish == FinishReason::error) throw Error(event.error);
     if (ended_) return;
+    if (progress_) progress_->update(event.position + 1, answer_.prompt_tokens);
     if (event.token) {
+      progress_.reset();
       const auto now = Clock::now();
       if (answer_.tokens.empty()) first_ = now;
       last_ = now;
@@ -61,6 +67,7 @@ class Listener {
   }
 
   void end(AnswerEnd reason) {
+    progress_.reset();
     release(decoder_.finish());
     answer_.end = reason;
     ended_ = true;
@@ -83,6 +90,7 @@ class Listener {
   text::StreamDecoder decoder_;
   const std::function<void(std::string_view)>& show_;
   Answer answer_;
+  std::optional<Progress> progress_;  // until the first token
   bool ended_ = false;
   Clock::time_point start_;
   Clock::time_point first_;
@@ -110,13 +118,13 @@ std::optional<double> Answer::generation_rate() const {
 Answer answer(engine::Engine& engine, const text::Tokenizer& tokenizer, std::vector<int32_t> prompt,
               const AnswerOptions& options, const std::function<void(std::string_view)>& show,
               const std::function<bool()>& interrupted) {
-  const size_t prompt_tokens = prompt.size();
   const auto ends = tokenizer.end_ids();
-  Listener listener(tokenizer, options, show);
+  Listener listener(tokenizer, options, prompt.size(), show);
   const engine::RequestId id = engine.add({.prompt = std::move(prompt),
                                            .max_new_tokens = options.max_new_tokens,
                                            .end_tokens = {ends.begin(), ends.end()},
-                                           .sampling = options.sampling});
+                                           .sampling = options.sampling,
+                                           .prompt_progress = true});
   bool cancelled = false;
   while (engine.busy()) {
     for (const Event& event : engine.step()) listener.take(event);
@@ -126,9 +134,7 @@ Answer answer(engine::Engine& engine, const text::Tokenizer& tokenizer, std::vec
       cancelled = true;
     }
   }
-  Answer result = listener.result();
-  result.prompt_tokens = prompt_tokens;
-  return result;
+  return listener.result();
 }
 
 std::string summary(const Answer& answer) {

@@ -60,8 +60,9 @@ uint64_t positions_needed(const BenchTest& test, uint32_t chunk) {
 uint32_t chunk_for(uint32_t depth, uint32_t chunk) {
   while (chunk > 0 && depth % chunk != 0) chunk -= kChunkMultiple;
   if (chunk == 0) {
-    throw UsageError(fmt::format("-d {}: prompt tests need a multiple of {}; leave them out by -p 0",
-                                 depth, kChunkMultiple));
+    throw UsageError(
+        fmt::format("-d {}: prompt tests need a multiple of {}; leave them out by -p 0", depth,
+                    kChunkMultiple));
   }
   return chunk;
 }
@@ -258,11 +259,15 @@ void run_bench(const BenchFlags& flags) {
 }  // namespace
 
 void add_bench(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("bench", "measure tokens a second and time to first token");
+  CLI::App& command =
+      *app.add_subcommand("bench", "measure tokens a second and time to first token");
   const auto flags = std::make_shared<BenchFlags>();
   add_model_option(command, flags->model);
   const auto list = [&](const char* name, std::vector<uint32_t>& values, const char* help) {
-    return command.add_option(name, values, help)->delimiter(',')->expected(1)->capture_default_str();
+    return command.add_option(name, values, help)
+        ->delimiter(',')
+        ->expected(1)
+        ->capture_default_str();
   };
   list("-p", flags->prompts, "prompt tokens, a list such as 128,512; 0: no prompt tests");
   list("-n", flags->generates, "tokens to generate, a list; 0: no generation tests");

@@ -43,8 +43,8 @@ std::vector<double> first_token_milliseconds(const BenchResult& result) {
 }
 
 std::string test_name(const BenchTest& test) {
-  const std::string name = test.prompt != 0 ? fmt::format("pp{}", test.prompt)
-                                            : fmt::format("tg{}", test.generate);
+  const std::string name =
+      test.prompt != 0 ? fmt::format("pp{}", test.prompt) : fmt::format("tg{}", test.generate);
   return test.depth == 0 ? name : fmt::format("{} @ d{}", name, test.depth);
 }
 
@@ -115,7 +115,8 @@ std::string bench_json(const BenchSubject& subject, const std::vector<BenchResul
     for (const BenchSample& sample : result.samples) {
       times.push_back(sample.seconds);
       samples.push_back(nanoseconds(sample.seconds));
-      if (sample.first_token_seconds) first_tokens.push_back(nanoseconds(*sample.first_token_seconds));
+      if (sample.first_token_seconds)
+        first_tokens.push_back(nanoseconds(*sample.first_token_seconds));
     }
     const Spread time = spread(times);
     const Spread rate = spread(rates(result));

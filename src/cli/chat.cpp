@@ -113,9 +113,9 @@ class Conversation {
       tokens = text_.encode_chat(messages_);
     }
     if (tokens.size() > context_) {
-      note(fmt::format("[the conversation has {} tokens, the context {}: /reset begins a new one{}]",
-                       tokens.size(), context_,
-                       flags_.drop_oldest ? "" : ", or start with --drop-oldest"));
+      note(fmt::format(
+          "[the conversation has {} tokens, the context {}: /reset begins a new one{}]",
+          tokens.size(), context_, flags_.drop_oldest ? "" : ", or start with --drop-oldest"));
       return std::nullopt;
     }
     note(fmt::format("[the conversation has {} tokens, the context {}: forgot the {} oldest turns]",
@@ -172,7 +172,6 @@ std::optional<std::string> read_message(LineReader& reader, InterruptGuard& guar
 }  // namespace
 
 void chat(const RunFlags& flags, engine::LoadedModel& model, const text::TextModel& text) {
-  text.chat_template();  // throws when there is none
   Conversation conversation(flags, model, text);
   LineReader reader;
   InterruptGuard guard;

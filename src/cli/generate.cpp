@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -38,9 +39,9 @@ struct GenerateFlags {
 // One line of the output.
 struct Job {
   std::vector<int32_t> prompt;
-  uint32_t count = 0;    // tokens to generate
-  std::string where;     // names it in errors
-  uint64_t rows = 0;     // tokens that the context leaves room for
+  uint32_t count = 0;  // tokens to generate
+  std::string where;   // names it in errors
+  uint64_t rows = 0;   // tokens that the context leaves room for
   std::vector<int32_t> tokens = {};
 };
 
@@ -186,12 +187,10 @@ void add_generate(CLI::App& app) {
       ->check(CLI::Range(1U, kMaxCopies))
       ->needs(tokens)
       ->capture_default_str();
-  CLI::Option* batch =
-      command.add_option("--batch", flags->batch,
-                         "file of lines {\"tokens\":[1,2,3],\"n\":8}, all run in one batch");
-  command
-      .add_option("--shuffle", flags->shuffle,
-                  "seed that permutes arrival, slots and pages; results do not depend on it");
+  CLI::Option* batch = command.add_option(
+      "--batch", flags->batch, "file of lines {\"tokens\":[1,2,3],\"n\":8}, all run in one batch");
+  command.add_option("--shuffle", flags->shuffle,
+                     "seed that permutes arrival, slots and pages; results do not depend on it");
   command.add_option("--logits", flags->logits,
                      "safetensors file to write: \"logits.<line, from 0>\", f32 [n, vocabulary], "
                      "from which the tokens were chosen");

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
@@ -82,6 +84,20 @@ std::string format_name(const formats::Checkpoint& checkpoint) {
   return checkpoint.kind() == formats::CheckpointKind::gguf ? "GGUF" : "Hugging Face safetensors";
 }
 
+// Whether text commands work on it; "" for no.
+std::string tokenizer_name(const formats::Checkpoint& checkpoint) {
+  if (checkpoint.kind() == formats::CheckpointKind::huggingface) {
+    const char* name = "tokenizer.json";
+    return std::filesystem::exists(checkpoint.folder() / name) ? name : "";
+  }
+  std::string text;
+  for (const char* key : {"tokenizer.ggml.model", "tokenizer.ggml.pre"}) {
+    const std::string* name = checkpoint.metadata().find_string(key);
+    if (name != nullptr) text += (text.empty() ? "" : ", ") + one_line(*name);
+  }
+  return text;
+}
+
 void print_text(const InspectFlags& flags, const formats::Checkpoint& checkpoint,
                 const model::ModelConfig& config) {
   const ModelFacts facts = model_facts(checkpoint);
@@ -101,9 +117,11 @@ void print_text(const InspectFlags& flags, const formats::Checkpoint& checkpoint
   for (const LayerGroup& group : layer_groups(config)) {
     row("layers " + ranges_text(group.layers), group.what);
   }
+  const std::string tokenizer = tokenizer_name(checkpoint);
+  row("tokenizer", tokenizer.empty() ? "none" : tokenizer);
   const formats::DType kv = flags.plan_flags.kv_dtype();
-  row("kv_bytes_per_token", fmt::format("{} ({})", kv_bytes_per_token(config, kv),
-                                        formats::dtype_name(kv)));
+  row("kv_bytes_per_token",
+      fmt::format("{} ({})", kv_bytes_per_token(config, kv), formats::dtype_name(kv)));
   print(fmt::format("\n{:<8}{:>9}{:>12}{:>13}\n", "type", "tensors", "parameters", "bytes"));
   for (const DTypeShare& share : facts.dtypes) {
     print(fmt::format("{:<8}{:>9}{:>12}{:>13}\n", formats::dtype_name(share.dtype), share.tensors,
@@ -122,18 +140,18 @@ void print_text(const InspectFlags& flags, const formats::Checkpoint& checkpoint
 void print_json(const InspectFlags& flags, const formats::Checkpoint& checkpoint,
                 const model::ModelConfig& config, const std::vector<std::string>& plans) {
   const ModelFacts facts = model_facts(checkpoint);
-  json object = {{"path", checkpoint.path().string()},
-                 {"format", checkpoint.kind() == formats::CheckpointKind::gguf ? "gguf"
-                                                                               : "huggingface"},
-                 {"parameters", facts.params},
-                 {"size_bytes", facts.bytes},
-                 {"kv_bytes_per_token",
-                  kv_bytes_per_token(config, flags.plan_flags.kv_dtype())},
-                 {"config", json::object()},
-                 {"layers", json::array()},
-                 {"types", json::array()}};
-  model::visit_fields(
-      config, [&](std::string_view name, const auto& value) { object["config"][std::string(name)] = value; });
+  json object = {
+      {"path", checkpoint.path().string()},
+      {"format", checkpoint.kind() == formats::CheckpointKind::gguf ? "gguf" : "huggingface"},
+      {"parameters", facts.params},
+      {"size_bytes", facts.bytes},
+      {"kv_bytes_per_token", kv_bytes_per_token(config, flags.plan_flags.kv_dtype())},
+      {"config", json::object()},
+      {"layers", json::array()},
+      {"types", json::array()}};
+  model::visit_fields(config, [&](std::string_view name, const auto& value) {
+    object["config"][std::string(name)] = value;
+  });
   for (const model::LayerConfig& layer : config.layers) {
     object["layers"].push_back({{"window", layer.window}, {"rope", layer.rope}});
   }
@@ -169,9 +187,8 @@ void run_inspect(const InspectFlags& flags) {
   const model::ModelConfig config = model::read_config(checkpoint);
   std::vector<std::string> plans;
   if (flags.plan) {
-    const model::Model model =
-        model::load_model(checkpoint, {.context = flags.plan_flags.context,
-                                       .kv_dtype = flags.plan_flags.kv_dtype()});
+    const model::Model model = model::load_model(
+        checkpoint, {.context = flags.plan_flags.context, .kv_dtype = flags.plan_flags.kv_dtype()});
     for (const plan::Plan& plan : build_plans(model, flags.plan_flags)) {
       plan::verify(plan, model.resources);
       plans.push_back(plan::to_string(plan, model.resources));

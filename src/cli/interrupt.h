@@ -5,8 +5,8 @@
 
 namespace wisp::cli {
 
-// While it lives, the first Ctrl-C only sets a flag, and makes a waiting read return early. A second
-// one before clear() ends the program. One at a time.
+// While it lives, the first Ctrl-C only sets a flag, and makes a waiting read return early. A
+// second one before clear() ends the program. One at a time.
 class InterruptGuard {
  public:
   InterruptGuard();

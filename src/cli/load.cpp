@@ -53,7 +53,8 @@ uint32_t context_for(const std::filesystem::path& model, const PlanFlags& flags,
 }
 
 text::TextModel open_text(const std::filesystem::path& model) {
-  if (std::filesystem::is_directory(model)) return text::TextModel::open_folder(model);
+  std::error_code ignored;
+  if (std::filesystem::is_directory(model, ignored)) return text::TextModel::open_folder(model);
   return text::TextModel::open(formats::Checkpoint::open(model));
 }
 

@@ -66,7 +66,8 @@ LogitsFile::~LogitsFile() {
 }
 
 void LogitsFile::write_row(size_t tensor, uint64_t row, std::span<const float> logits) {
-  ensure(tensor < tensors_.size() && row < tensors_[tensor].rows, "logits: a row that is not there");
+  ensure(tensor < tensors_.size() && row < tensors_[tensor].rows,
+         "logits: a row that is not there");
   ensure(logits.size_bytes() == row_bytes_, "logits: a row of the wrong size");
   write_at(offsets_[tensor] + row * row_bytes_, std::as_bytes(logits));
 }

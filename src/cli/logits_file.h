@@ -19,8 +19,8 @@ class LogitsFile {
     uint64_t rows = 0;
   };
 
-  // Tensors of shape [rows, vocab_size], at most 2^63 bytes in all. Refuses to replace what is not a
-  // regular file.
+  // Tensors of shape [rows, vocab_size], at most 2^63 bytes in all. Refuses to replace what is not
+  // a regular file.
   LogitsFile(std::filesystem::path path, const std::vector<Tensor>& tensors, uint32_t vocab_size);
   ~LogitsFile();
   LogitsFile(const LogitsFile&) = delete;

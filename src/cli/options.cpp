@@ -30,7 +30,8 @@ void add_verbose_flag(CLI::App& command) {
 }
 
 void add_plan_flags(CLI::App& command, PlanFlags& flags) {
-  command.add_option("--math", flags.math, "fast rounds activations to int8 or f16, exact does not")
+  command
+      .add_option("--math", flags.math, "fast rounds activations to int8 or f16, exact does not")
       ->check(CLI::IsMember({"fast", "exact"}))
       ->capture_default_str()
       ->group(kGroup);

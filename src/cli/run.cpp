@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -60,8 +61,10 @@ std::string read_prompt(const RunFlags& flags) {
 std::vector<int32_t> encode(const RunFlags& flags, const text::TextModel& text,
                             const std::string& prompt) {
   if (flags.raw) return text.tokenizer().encode_prompt(prompt);
-  if (!text.has_chat_template()) {
-    with_context("--raw sends the text as it is", [&] { text.chat_template(); });
+  try {
+    text.chat_template();
+  } catch (const Error& error) {
+    fail("{} (--raw sends the text as it is)", error.what());
   }
   std::vector<text::ChatMessage> messages;
   if (flags.system) messages.push_back({.role = "system", .content = *flags.system});
@@ -110,6 +113,10 @@ void answer_once(const RunFlags& flags, engine::LoadedModel& model, const text::
   if (result.end == AnswerEnd::context_full) {
     log(LogLevel::warn, "the context of {} tokens is full", model.context());
   }
+  if (result.end == AnswerEnd::interrupted) {  // the shell has to see that Ctrl-C ended it
+    std::signal(SIGINT, SIG_DFL);
+    std::raise(SIGINT);
+  }
 }
 
 void run_run(RunFlags& flags, bool prompt_given) {
@@ -127,7 +134,11 @@ void run_run(RunFlags& flags, bool prompt_given) {
   check(flags.sampling);
   const text::TextModel text = open_text(flags.model);
   std::vector<int32_t> tokens;
-  if (single) tokens = encode(flags, text, prompt);
+  if (single) {
+    tokens = encode(flags, text, prompt);
+  } else {
+    text.chat_template();  // throws when there is none
+  }
   const auto model = load(load_options(flags.model, flags.compute));
   if (single) {
     answer_once(flags, *model, text, std::move(tokens));
@@ -174,8 +185,9 @@ void add_run(CLI::App& app) {
   const auto flags = std::make_shared<RunFlags>();
   add_model_option(command, flags->model)
       ->required(false)
-      ->description("a .gguf file, or a folder with config.json, *.safetensors and tokenizer.json "
-                    "(default: the model that make run fetched)");
+      ->description(
+          "a .gguf file, or a folder with config.json, *.safetensors and tokenizer.json "
+          "(default: the model that make run fetched)");
   CLI::Option* prompt = command.add_option("-p,--prompt", flags->prompt, "the prompt");
   CLI::Option* file = command.add_option(
       "-f,--file", flags->file, "file with the prompt; a line break at its end does not count");

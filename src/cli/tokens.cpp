@@ -1,5 +1,6 @@
 #include "cli/tokens.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <optional>

@@ -84,6 +84,7 @@ struct Engine::State {
   void take_results(const StepInFlight& step, const backend::StepResult& result);
   void take_position(Sequence& sequence, uint32_t position, const backend::StepResult& result,
                      std::optional<size_t> row);
+  void report_chunk(const Sequence& sequence, uint32_t last);
   int32_t choose(const Sequence& sequence, uint32_t position, const backend::StepResult& result,
                  size_t row) const;
   FinishReason reason_to_finish(const Sequence& sequence, uint32_t position,
@@ -143,13 +144,24 @@ void Engine::State::take_results(const StepInFlight& step, const backend::StepRe
   for (const Piece& piece : step.pieces) {
     Sequence& sequence = *piece.sequence;
     scheduler.step_done(sequence);
+    const uint32_t last = piece.first + piece.count - 1;
+    const bool is_news = sequence.status != SequenceStatus::finished && last >= sequence.reported;
     for (uint32_t i = 0; i < piece.count; ++i, ++column) {
       const bool has_row = row < num_rows && step.logit_columns[row] == column;
       take_position(sequence, piece.first + i, result,
                     has_row ? std::optional<size_t>(row) : std::nullopt);
       if (has_row) ++row;
     }
+    if (is_news && sequence.request.prompt_progress && last < sequence.num_prompt) {
+      report_chunk(sequence, last);
+    }
   }
+}
+
+// Unless the position has an event for another reason.
+void Engine::State::report_chunk(const Sequence& sequence, uint32_t last) {
+  const bool reported = !events.empty() && events.back().request == sequence.id;
+  if (!reported) events.push_back({.request = sequence.id, .position = last});
 }
 
 // Surplus columns of a finished sequence, and those of a replay, have nothing to tell.

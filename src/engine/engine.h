@@ -35,7 +35,8 @@ struct Request {
   std::vector<int32_t> end_tokens =
       {};  // a chosen token of these ends the request (it is reported)
   SamplingOptions sampling = {};
-  bool prompt_logits = false;  // report the logits of every prompt position
+  bool prompt_logits = false;    // report the logits of every prompt position
+  bool prompt_progress = false;  // report the end of every prompt chunk
   // Report the logits of the last prompt position and of every later one: the rows that foretell
   // the forced and the chosen tokens, in their order.
   bool generated_logits = false;
@@ -46,8 +47,8 @@ struct Request {
 enum class FinishReason : uint8_t { none, length, end_token, context_full, cancelled, error };
 
 // One position of one request became known. A position has an event if a token was chosen from it,
-// its logits were asked for, or the request ends there. Events of a request come in order of
-// position, each position once, whatever was preempted.
+// its logits were asked for, a prompt chunk to report ends there, or the request does. Events of a
+// request come in order of position, each position once, whatever was preempted.
 struct Event {
   RequestId request{};
   uint32_t position = 0;              // cancelled, error: the first position without a result

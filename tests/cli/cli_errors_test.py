@@ -1,0 +1,221 @@
+"""Every error is one clear line on stderr, with nothing on stdout: exit 1, or 2 for wrong usage."""
+
+import pathlib
+import tempfile
+import unittest
+
+from program import (BROKEN, MODELS, add_tokenizer, copy_model, edit_config, edit_header, run)
+
+LLAMA = MODELS / "llama"
+CPU = ["--backend", "cpu"]
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def check(self, status, texts, *args, stdin=""):
+        """Runs the program, which has to fail in one line that holds all `texts`."""
+        with self.subTest(args=args):
+            done = run(*args, stdin=stdin)
+            self.assertEqual((done.returncode, done.stdout), (status, ""), done.stderr)
+            self.assertRegex(done.stderr, r"\Awisp: error: [^\n]+\n\Z")
+            for text in [texts] if isinstance(texts, str) else texts:
+                self.assertIn(text, done.stderr)
+
+    def generate(self, texts, model, tokens="1,2,3", count=2, flags=()):
+        self.check(1, texts, "generate", "-m", model, "--tokens", tokens, "-n", count, "--json",
+                   *CPU, *flags)
+
+
+class ModelFilesTest(Case):
+    def test_broken_gguf(self):
+        for name, text in (("cut_in_data.gguf", "data"), ("cut_at_90.gguf", "cut_at_90.gguf"),
+                           ("offset_past_end.gguf", "offset"),
+                           ("huge_tensor_count.gguf", "tensor"),
+                           ("type_unknown.gguf", "unknown type id"),
+                           ("type_iq2_xxs.gguf", "IQ2_XXS"), ("empty.gguf", "empty.gguf"),
+                           ("wrong_magic.gguf", "wrong_magic.gguf")):
+            self.generate(text, BROKEN / name)
+            self.check(1, text, "inspect", BROKEN / name)
+            self.check(1, text, "tokenize", "-m", BROKEN / name, "hello")
+
+    def test_what_is_no_model(self):
+        self.generate("nowhere", self.folder / "nowhere")
+        self.generate("config.json", self.folder)
+        self.generate("notes.txt", BROKEN / "notes.txt")
+        self.generate("model.pth", BROKEN / "model.pth")
+
+    def test_overlapping_tensors(self):
+        model = copy_model("llama", self.folder)
+
+        def overlap(header):
+            first, second = list(header)[1:3]
+            size = header[first]["data_offsets"][1] - header[first]["data_offsets"][0]
+            begin = header[second]["data_offsets"][0]
+            header[first]["data_offsets"] = [begin, begin + size]
+
+        edit_header(model, overlap)
+        self.generate("overlap", model)
+
+    def test_config(self):
+        model = copy_model("llama", self.folder)
+        edit_config(model, lambda config: config.pop("hidden_size"))
+        self.generate(["config.json", "hidden_size"], model)
+        self.check(1, "hidden_size", "inspect", model)
+        edit_config(model, lambda config: config.update(hidden_size="64"))
+        self.generate("hidden_size", model)
+        edit_config(model, lambda config: config.update(hidden_size=64, model_type="perceptron"))
+        self.generate("perceptron", model)
+        (model / "config.json").write_text("{")
+        self.generate("config.json", model)
+
+    def test_missing_tensor(self):
+        model = copy_model("llama", self.folder)
+        edit_header(model, lambda header: header.pop("model.layers.1.mlp.up_proj.weight"))
+        self.generate("model.layers.1.mlp.up_proj.weight", model)
+
+    def test_unused_tensor(self):
+        model = copy_model("llama", self.folder)
+
+        def rename(header):
+            header["model.layers.1.mlp.extra.weight"] = {
+                "dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+
+        edit_header(model, rename)
+        self.generate("model.layers.1.mlp.extra.weight", model)
+
+    def test_wrong_shape(self):
+        model = copy_model("llama", self.folder)
+
+        def transpose(header):
+            header["model.layers.0.mlp.up_proj.weight"]["shape"].reverse()
+
+        edit_header(model, transpose)
+        self.generate(["model.layers.0.mlp.up_proj.weight", "[96, 64]", "[64, 96]"], model)
+
+
+class TokensTest(Case):
+    def test_out_of_range(self):
+        self.generate(["288", "vocabulary of 288"], LLAMA, "1,288")
+        self.generate("-1", LLAMA, "5,-1")
+        self.generate("99999999999999999999", LLAMA, "99999999999999999999")
+        self.check(1, "2147483648", "logits", "-m", LLAMA, "--tokens", "2147483648", "-o",
+                   self.folder / "out", *CPU)
+
+    def test_none(self):
+        self.generate("no tokens", LLAMA, "")
+        path = self.folder / "ids"
+        path.write_text(" \n")
+        self.generate([str(path), "no tokens"], LLAMA, f"@{path}")
+
+    def test_files(self):
+        self.generate("nowhere", LLAMA, f"@{self.folder / 'nowhere'}")
+        path = self.folder / "ids"
+        for text in ("1,2,x", "1,,2", "1.5", "0x10", ",1", "1;2"):
+            path.write_text(text)
+            self.generate([str(path), "expected token ids"], LLAMA, f"@{path}")
+
+    def test_prompt_longer_than_the_context(self):
+        self.generate(["20", "16"], LLAMA, ",".join(["1"] * 20), flags=["-c", "16"])
+        self.generate(["600", "512"], LLAMA, ",".join(["1"] * 600))
+        self.check(1, ["20", "16"], "logits", "-m", LLAMA, "--tokens", ",".join(["1"] * 20), "-o",
+                   self.folder / "out", "-c", "16", *CPU)
+
+    def test_context_longer_than_the_model(self):
+        self.generate(["1000", "512"], LLAMA, flags=["-c", "1000"])
+
+
+class OutputFilesTest(Case):
+    def test_cannot_be_written(self):
+        out = self.folder / "nowhere/out.safetensors"
+        self.check(1, str(out), "logits", "-m", LLAMA, "--tokens", "1", "-o", out, *CPU)
+        self.check(1, "not a regular file", "logits", "-m", LLAMA, "--tokens", "1", "-o",
+                   self.folder, *CPU)
+
+
+class TextTest(Case):
+    def test_folder_without_tokenizer(self):
+        text = self.folder / "text"
+        text.write_text("words " * 100)
+        for args in (["run", "-m", LLAMA, "-p", "hello"], ["tokenize", "-m", LLAMA, "hello"],
+                     ["detokenize", "-m", LLAMA, "--tokens", "5"],
+                     ["perplexity", "-m", LLAMA, "-f", text, "-c", "16"]):
+            self.check(1, ["tokenizer.json", str(LLAMA)], *args)
+
+    def test_broken_tokenizer(self):
+        model = copy_model("llama", self.folder)
+        for text in ("{", "{}", '{"model":{"type":"BPE"}}', "[]"):
+            (model / "tokenizer.json").write_text(text)
+            self.check(1, "tokenizer.json", "tokenize", "-m", model, "hello")
+
+    def test_chat_templates(self):
+        model = copy_model("llama", self.folder)
+        for template, text in ((None, "no chat template"), ("{% for %}", "emplate"),
+                               ("{{ raise_exception('no way') }}", "no way")):
+            add_tokenizer(model, template)
+            self.check(1, text, "run", "-m", model, "-p", "hello", *CPU)
+
+    def test_prompts(self):
+        model = copy_model("llama", self.folder)
+        add_tokenizer(model)
+        self.check(1, "the prompt is empty", "run", "-m", model, "-p", "", *CPU)
+        self.check(1, "the prompt is empty", "run", "-m", model, "-", *CPU, stdin="\n")
+        self.check(1, "the prompt is empty", "run", "-m", model, *CPU)
+        self.check(1, "nowhere", "run", "-m", model, "-f", self.folder / "nowhere", *CPU)
+        self.check(1, ["602", "512"], "run", "-m", model, "--raw", "-p", "x" * 601, *CPU)
+        self.check(1, "262", "detokenize", "-m", model, "--tokens", "262")
+
+    def test_sampling_options(self):
+        model = copy_model("llama", self.folder)
+        add_tokenizer(model)
+        for flag, value in (("--temp", "-1"), ("--temp", "nan"), ("--top-p", "1.5"),
+                            ("--min-p", "-0.5"), ("--repeat-penalty", "0")):
+            self.check(1, value.split(".")[0].lstrip("-"), "run", "-m", model, "-p", "x", flag,
+                       value, *CPU)
+
+    def test_perplexity_of_a_short_text(self):
+        model = copy_model("llama", self.folder)
+        add_tokenizer(model)
+        text = self.folder / "text"
+        text.write_text("x" * 30)
+        self.check(1, ["31 tokens", "64"], "perplexity", "-m", model, "-f", text, "-c", "32", *CPU)
+
+
+class UsageTest(Case):
+    def test_commands_and_flags(self):
+        for text, args in (
+                ("subcommand", []), ("fly", ["fly"]), ("--fly", ["run", "--fly"]),
+                ("--model", ["generate", "--tokens", "1", "-n", "1"]),
+                ("--tokens", ["logits", "-m", LLAMA, "-o", "x"]),
+                ("--tokens", ["generate", "-m", LLAMA]),
+                ("-n", ["generate", "-m", LLAMA, "--tokens", "1"]),
+                ("-n", ["generate", "-m", LLAMA, "--tokens", "1", "-n", "x"]),
+                ("-n", ["generate", "-m", LLAMA, "--tokens", "1", "-n", "-1"]),
+                ("-n", ["generate", "-m", LLAMA, "--tokens", "1", "-n", "4294967296"]),
+                ("1,x", ["generate", "-m", LLAMA, "--tokens", "1,x", "-n", "1"]),
+                ("--batch", ["generate", "-m", LLAMA, "--tokens", "1", "-n", "1", "--batch", "x"]),
+                ("--backend", ["generate", "-m", LLAMA, "--tokens", "1", "-n", "1", "--backend",
+                               "cuda"]),
+                ("--math", ["generate", "-m", LLAMA, "--tokens", "1", "-n", "1", "--math", "f64"]),
+                ("--threads", ["generate", "-m", LLAMA, "--tokens", "1", "-n", "1", "-t", "0"]),
+                ("--threads", ["generate", "-m", LLAMA, "--tokens", "1", "-n", "1", "-t", "9999"]),
+                ("--chunk", ["logits", "-m", LLAMA, "--tokens", "1", "-o", "x", "--chunk", "0"]),
+                ("--prompt", ["run", "-p", "x", "-f", "y"]),
+                ("--prompt", ["run", "-p"]),
+                ("source", ["run", "hello"]),
+                ("text", ["tokenize", "-m", LLAMA]),
+                ("-p", ["bench", "-m", LLAMA, "-p", "many"]),
+                ("nothing to measure", ["bench", "-m", LLAMA, "-p", "0", "-n", "0"]),
+                ("--output", ["bench", "-m", LLAMA, "-o", "xml"])):
+            self.check(2, [text, "--help)"], *args)
+
+    def test_an_unknown_adapter_is_named(self):
+        self.check(1, "no such adapter", "generate", "-m", LLAMA, "--tokens", "1", "-n", "1",
+                   "--backend", "webgpu", "--adapter", "no such adapter")
+
+
+if __name__ == "__main__":
+    unittest.main()
