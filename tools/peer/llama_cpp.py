@@ -4,6 +4,7 @@ The libraries come ready built inside the npm package @node-llama-cpp/linux-x64 
 
 import array
 import ctypes
+import os
 import pathlib
 
 I32P = ctypes.POINTER(ctypes.c_int32)
@@ -59,6 +60,7 @@ class Library:
             ("llama_model_load_from_file", pointer, [ctypes.c_char_p, Params]),
             ("llama_init_from_model", pointer, [pointer, Params]),
             ("llama_free", None, [pointer]),
+            ("llama_set_n_threads", None, [pointer, i32, i32]),
             ("llama_batch_init", Batch, [i32, i32, i32]),
             ("llama_decode", i32, [pointer, Batch]),
             ("llama_get_logits_ith", ctypes.POINTER(ctypes.c_float), [pointer, i32]),
@@ -72,7 +74,7 @@ class Library:
 
 class Model:
     def __init__(self, library, path):
-        self.lib = library.llama
+        self.library, self.lib = library, library.llama  # the library owns the log callback
         self.handle = self.lib.llama_model_load_from_file(str(path).encode(), self.lib.llama_model_default_params())
         if not self.handle:
             raise SystemExit(f"llama.cpp cannot load {path}")
@@ -102,6 +104,8 @@ class Session:
         self.handle = self.lib.llama_init_from_model(model.handle, params)
         if not self.handle:
             raise SystemExit("llama.cpp cannot make a context")
+        threads = len(os.sched_getaffinity(0))
+        self.lib.llama_set_n_threads(self.handle, threads, threads)
         self.batch = self.lib.llama_batch_init(self.BATCH, 0, 1)
 
     def close(self):
