@@ -194,8 +194,8 @@ TEST_F(Written, EveryStorageType) {
 }
 
 TEST_F(Written, LargeVocabulary) {
-  std::vector<std::string> tokens;
-  for (int i = 0; i < 150'000; ++i) tokens.push_back("token" + std::to_string(i));
+  std::vector<std::string> tokens(150'000);
+  for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = "token" + std::to_string(i);
   metadata_.set("tokenizer.ggml.tokens", tokens);
   metadata_.set("tokenizer.ggml.token_type", std::vector<int64_t>(tokens.size(), 1));
   const MappedTensors back = write_and_open();

@@ -31,7 +31,7 @@ inline std::string error_of(const std::function<void()>& body) {
   try {
     body();
   } catch (const Error& error) {
-    const std::string message = error.what();
+    std::string message = error.what();
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
     return message;
   }
