@@ -22,7 +22,7 @@ void write_text_file(const fs::path& path, const std::string& text) {
 
 // A new folder with an empty config.json.
 fs::path model_folder(const std::string& name) {
-  const fs::path folder = temporary_path(name);
+  fs::path folder = temporary_path(name);
   fs::remove_all(folder);
   fs::create_directories(folder);
   write_text_file(folder / "config.json", "{}");
