@@ -9,6 +9,10 @@
 //                                       texts from stdin, each ended by a zero byte: a line of ids
 //                                       each
 //
+//   tokenizer_cases --render TEMPLATE   a chat template with the variables of a JSON object from
+//   stdin,
+//                                       "messages" among them: the text
+//
 // MODEL is a .gguf file, a tokenizer.json, or a folder with one.
 #include <fmt/format.h>
 
@@ -18,6 +22,7 @@
 #include <filesystem>
 #include <iostream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -25,6 +30,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "formats/gguf.h"
+#include "text/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace {
@@ -101,6 +107,31 @@ int encode_stdin(const fs::path& model, bool special) {
   return 0;
 }
 
+int render_stdin(const fs::path& file) {
+  using json = nlohmann::ordered_json;
+  const std::string source = wisp::read_text(file);
+  for (std::string input; std::getline(std::cin, input, '\0');) {
+    const json variables = json::parse(input);
+    std::vector<wisp::text::ChatMessage> messages;
+    for (const json& message : variables.at("messages")) {
+      messages.push_back({.role = "", .content = "", .extra_json = message.dump()});
+    }
+    try {
+      const wisp::text::ChatTemplate chat_template(source, variables.value("bos_token", ""),
+                                                   variables.value("eos_token", ""));
+      const bool prompt = variables.value("add_generation_prompt", true);
+      const std::string text = chat_template.render(
+          messages,
+          {.add_generation_prompt = prompt, .variables_json = input, .now = 86400 * 20000});
+      std::cout << '+' << text;
+    } catch (const wisp::Error& error) {
+      std::cout << '-' << error.what();
+    }
+    std::cout << '\0';
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -110,10 +141,12 @@ int main(int argc, char** argv) {
     if (arguments.size() >= 2 && arguments[0] == "--encode") {
       return encode_stdin(arguments[1], arguments.size() > 2 && arguments[2] == "--special");
     }
+    if (arguments.size() == 2 && arguments[0] == "--render") return render_stdin(arguments[1]);
   } catch (const std::exception& error) {
     fmt::print(stderr, "tokenizer_cases: error: {}\n", error.what());
     return 1;
   }
-  fmt::print(stderr, "usage: tokenizer_cases FOLDER | --encode MODEL [--special]\n");
+  fmt::print(stderr,
+             "usage: tokenizer_cases FOLDER | --encode MODEL [--special] | --render TEMPLATE\n");
   return 2;
 }

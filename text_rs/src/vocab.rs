@@ -7,7 +7,8 @@ use tokenizers::models::bpe::BPE;
 use tokenizers::models::unigram::Unigram;
 use tokenizers::models::wordlevel::WordLevel;
 use tokenizers::models::wordpiece::WordPiece;
-use tokenizers::normalizers::{BertNormalizer, Precompiled, Prepend, Replace, Strip, NFC};
+use tokenizers::normalizers::replace::ReplacePattern;
+use tokenizers::normalizers::{BertNormalizer, Precompiled, Prepend, Replace, NFC};
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
 use tokenizers::{
     AddedToken, AddedVocabulary, ModelWrapper, NormalizerWrapper, PreTokenizerWrapper, Result,
@@ -323,9 +324,11 @@ fn unigram(vocab: &Vocab) -> Result<TextTokenizer> {
         normalizers.push(rules.into());
     }
     if vocab.remove_extra_whitespaces {
-        normalizers.push(Strip::new(true, true).into());
-        let runs = tokenizers::normalizers::replace::ReplacePattern::Regex(" {2,}".to_string());
-        normalizers.push(Replace::new(runs, " ")?.into());
+        // Spaces only: other white space has become a space or counts as a character.
+        for (pattern, with) in [(r"\A +| +\z", ""), (" {2,}", " ")] {
+            let pattern = ReplacePattern::Regex(pattern.to_string());
+            normalizers.push(Replace::new(pattern, with)?.into());
+        }
     }
     if vocab.add_space_prefix {
         normalizers.push(Prepend::new(SPACE.to_string()).into());
