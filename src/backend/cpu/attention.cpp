@@ -21,7 +21,7 @@ namespace wisp::backend::cpu::HWY_NAMESPACE {
 HWY_INLINE const float* PageFloats(const KvPages& kv, const std::byte* page, size_t width,
                                    float* scratch) {
   if (kv.dtype == formats::DType::F32) return reinterpret_cast<const float*>(page);
-  HalvesToFloats(reinterpret_cast<const uint16_t*>(page), scratch, plan::kPageTokens * width);
+  HalvesToFloats(page, scratch, plan::kPageTokens * width);
   return scratch;
 }
 
@@ -132,8 +132,13 @@ void RangePartial(const AttentionPart& part, uint32_t range, float* scratch, flo
     for (size_t column = 0; column < part.count; ++column) {
       DotAll(FloatRows{keys, shape.head_dim}, tokens,
              FloatRows{part.q + column * part.q_stride, shape.head_dim}, part.group, shape.head_dim,
-             [&](size_t token, size_t head, float dot) {
-               to[(column * part.group + head) * kRangeKeys + token] = dot;
+             [&](size_t token, size_t head, Vec4 dots, size_t count) HWY_ATTR {
+               float* score = to + (column * part.group + head) * kRangeKeys + token;
+               if (count == 4) {
+                 hn::StoreU(dots, Tag4(), score);
+               } else {
+                 *score = hn::GetLane(dots);
+               }
              });
     }
   }

@@ -293,6 +293,7 @@ BackendInfo CpuBackend::info() const {
 }  // namespace cpu
 
 std::unique_ptr<Backend> make_cpu_backend(size_t threads) {
+  if (!cpu::simd_supported()) fail("cpu backend: this processor lacks SSE4 with AES and CLMUL");
   return std::make_unique<cpu::CpuBackend>(threads);
 }
 

@@ -16,11 +16,27 @@
 HWY_BEFORE_NAMESPACE();
 namespace wisp::backend::cpu::HWY_NAMESPACE {
 
-// `rows` rows of weights from `first_row` on, each `n` floats, times `columns` rows of x.
+// `rows` rows of weights from `first_row` on, each `n` floats, times `columns` rows of x. Weights
+// stay in the nearest cache while a chunk of columns passes, and that in the next.
 void MultiplyTile(const float* weights, size_t first_row, size_t rows, const float* x,
                   size_t columns, size_t n, const LinearOut& out) {
-  DotAll(FloatRows{weights, n}, rows, FloatRows{x, n}, columns, n,
-         [&](size_t r, size_t c, float sum) { out.store(first_row + r, c, sum); });
+  const size_t chunk = std::max<size_t>(3, 64 * 1024 / n / 3 * 3);
+  for (size_t first = 0; first < columns; first += chunk) {
+    DotAll(FloatRows{weights, n}, rows, FloatRows{x + first * n, n},
+           std::min(chunk, columns - first), n,
+           [&](size_t r, size_t c, Vec4 dots, size_t count) HWY_ATTR {
+             const size_t row = first_row + r;
+             if (count == 1) return out.store(row, first + c, hn::GetLane(dots));
+             const Tag4 d;
+             if (out.bias != nullptr) dots = hn::Add(dots, hn::LoadU(d, out.bias + row));
+             dots = hn::Mul(dots, hn::Set(d, out.scale));
+             if (out.residual != nullptr) {
+               const float* residual = out.residual + (first + c) * out.residual_stride + row;
+               dots = hn::Add(hn::LoadU(d, residual), dots);
+             }
+             hn::StoreU(dots, d, out.out + (first + c) * out.out_stride + row);
+           });
+  }
 }
 
 void RoundRow(const float* x, float* out, size_t n) {
@@ -50,10 +66,28 @@ const float* rounded_inputs(const OpContext& context, const float* x, size_t row
   return out;
 }
 
-// Rows decoded at once: some tens of KiB, which stay in the nearest caches while all columns pass.
+// Rows decoded at once: they stay in the second cache while all columns pass.
 size_t tile_rows(uint32_t cols) {
-  constexpr size_t kTileFloats = 24 * 1024;
-  return std::clamp<size_t>(kTileFloats / cols / 6 * 6, 6, 48);
+  constexpr size_t kTileFloats = 32 * 1024;
+  return std::clamp<size_t>(kTileFloats / cols / 4 * 4, 4, 48);
+}
+
+// Rows [first, first + rows) as floats: in place where they lie so, else decoded into `scratch`.
+const float* tile_floats(const WeightView& weight, size_t first, size_t rows, bool to_half,
+                         Buffer& scratch) {
+  const std::byte* begin = weight.row(static_cast<uint32_t>(first));
+  const std::byte* last = weight.row(static_cast<uint32_t>(first + rows - 1));
+  if (weight.dtype == formats::DType::F32 && !to_half &&
+      last == begin + (rows - 1) * weight.row_bytes) {
+    return reinterpret_cast<const float*>(begin);
+  }
+  scratch.reserve(rows * weight.cols * sizeof(float));
+  auto* out = reinterpret_cast<float*>(scratch.data());
+  for (size_t r = 0; r < rows; ++r) {
+    decode_row(weight.dtype, weight.row(static_cast<uint32_t>(first + r)), out + r * weight.cols,
+               weight.cols, to_half);
+  }
+  return out;
 }
 
 }  // namespace
@@ -68,21 +102,16 @@ void run_linear(const OpContext& context, const plan::Linear& op) {
   const LinearOut out(context, op);
   const auto multiply = HWY_DYNAMIC_DISPATCH(MultiplyTile);
   const size_t tile = tile_rows(weight.cols);
-  const size_t tiles = (weight.rows + tile - 1) / tile;
-  context.pool.parallel_for(tiles, 1, [&](size_t begin, size_t end, size_t worker) {
-    Buffer& scratch = context.scratch.workers[worker];
-    scratch.reserve(tile * n * sizeof(float));
-    auto* decoded = reinterpret_cast<float*>(scratch.data());
-    for (size_t t = begin; t < end; ++t) {
-      const size_t first = t * tile;
-      const size_t rows = std::min(tile, weight.rows - first);
-      for (size_t r = 0; r < rows; ++r) {
-        decode_row(weight.dtype, weight.row(static_cast<uint32_t>(first + r)), decoded + r * n, n,
-                   op.f16_inputs);
-      }
-      multiply(decoded, first, rows, x, columns, n, out);
-    }
-  });
+  context.pool.parallel_for(
+      (weight.rows + tile - 1) / tile, 1, [&](size_t begin, size_t end, size_t worker) {
+        for (size_t t = begin; t < end; ++t) {
+          const size_t first = t * tile;
+          const size_t rows = std::min(tile, weight.rows - first);
+          const float* weights =
+              tile_floats(weight, first, rows, op.f16_inputs, context.scratch.workers[worker]);
+          multiply(weights, first, rows, x, columns, n, out);
+        }
+      });
 }
 
 }  // namespace wisp::backend::cpu

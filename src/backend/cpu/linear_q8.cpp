@@ -23,75 +23,75 @@ struct RowSums {
   using V = hn::Vec<TagF32>;
   V even[kC];
   V odd[kC];
-  V offsets[kC];
+  VecFactors offsets[kC];  // lane 1
 
   HWY_INLINE RowSums() {
-    for (size_t c = 0; c < kC; ++c) even[c] = odd[c] = offsets[c] = hn::Zero(TagF32());
-  }
-
-  // `count` blocks of a group, which begins at block `first` of the columns from `column` on.
-  HWY_INLINE void AddGroup(const uint8_t* group, size_t count, const Q8Columns& x, size_t column,
-                           size_t first) {
-    const TagF32 d;
-    HWY_ALIGN float scale[8];
-    HWY_ALIGN float offset[8];
-    HWY_ALIGN float factors[kC][8];
-    Codec::Scales(group, count, scale, offset);
     for (size_t c = 0; c < kC; ++c) {
-      const size_t at = (column + c) * x.padded_blocks + first;
-      for (size_t i = 0; i < 8; i += hn::Lanes(d)) {
-        const V dx = hn::LoadU(d, x.scales + at + i);
-        hn::Store(hn::Mul(hn::Load(d, scale + i), dx), d, factors[c] + i);
-        if (Codec::kHasOffset) {
-          offsets[c] =
-              hn::MulAdd(hn::Load(d, offset + i), hn::LoadU(d, x.sums + at + i), offsets[c]);
-        }
-      }
-    }
-    const int16_t* quants = x.quants + column * x.width + first * 32;
-    if (count == 8) {
-      HWY_UNROLL(4)
-      for (size_t block = 0; block < 8; block += 2) {
-        AddBlock(group, block, quants, x.width, factors, even);
-        AddBlock(group, block + 1, quants, x.width, factors, odd);
-      }
-    } else {
-      for (size_t block = 0; block < count; ++block) {
-        AddBlock(group, block, quants, x.width, factors, block % 2 == 0 ? even : odd);
-      }
+      even[c] = odd[c] = hn::Zero(TagF32());
+      offsets[c] = hn::Zero(TagFactors());
     }
   }
 
-  static HWY_INLINE void AddBlock(const uint8_t* group, size_t block, const int16_t* quants,
-                                  size_t stride, const float (&factors)[kC][8], V (&sums)[kC]) {
+  // Block `block` of a unit, which is block `at` of the row.
+  HWY_INLINE void AddBlock(const Codec& codec, size_t block, size_t at, const Q8Columns& x,
+                           size_t column, V (&sums)[kC]) {
     const TagI16 d16;
     const TagI32 d32;
+    const TagF32 d;
     hn::Vec<TagI32> products[kC];
     for (size_t c = 0; c < kC; ++c) products[c] = hn::Zero(d32);
+    const int16_t* quants = x.quants + column * x.width + at * 32;
     for (size_t i = 0; i < 16; i += hn::Lanes(d16)) {
       VecI16 first;
       VecI16 second;
-      Codec::Quants(group, block, i, first, second);
+      codec.Quants(block, i, first, second);
       for (size_t c = 0; c < kC; ++c) {
-        const int16_t* from = quants + c * stride + block * 32 + i;
+        const int16_t* from = quants + c * x.width + i;
+        auto low = products[c];
         auto high = hn::Zero(d32);
-        products[c] =
-            hn::ReorderWidenMulAccumulate(d32, first, hn::LoadU(d16, from), products[c], high);
-        products[c] = hn::ReorderWidenMulAccumulate(d32, second, hn::LoadU(d16, from + 16),
-                                                    products[c], high);
-        products[c] = hn::Add(products[c], high);
+        low = hn::ReorderWidenMulAccumulate(d32, first, hn::LoadU(d16, from), low, high);
+        low = hn::ReorderWidenMulAccumulate(d32, second, hn::LoadU(d16, from + 16), low, high);
+        products[c] = hn::Add(low, high);
       }
     }
-    const TagF32 d;
+    const VecFactors factors = codec.Factors(block);
+    const float* x_factors = x.factors + (column * x.blocks() + at) * 4;
     for (size_t c = 0; c < kC; ++c) {
-      sums[c] = hn::MulAdd(hn::ConvertTo(d, products[c]), hn::Set(d, factors[c][block]), sums[c]);
+      const VecFactors of_column = hn::Load(TagFactors(), x_factors + c * x.blocks() * 4);
+      if (Codec::kHasOffset) offsets[c] = hn::MulAdd(factors, of_column, offsets[c]);
+      const float scale = hn::GetLane(hn::Mul(factors, of_column));
+      sums[c] = hn::MulAdd(hn::ConvertTo(d, products[c]), hn::Set(d, scale), sums[c]);
+    }
+  }
+
+  HWY_INLINE void AddRow(const uint8_t* weights, const Q8Columns& x, size_t column) {
+    const size_t blocks = x.blocks();
+    size_t at = 0;
+    if constexpr (Codec::kBlocks == 1) {
+      for (; at + 2 <= blocks; at += 2, weights += 2 * Codec::kBytes) {
+        AddBlock(Codec{weights}, 0, at, x, column, even);
+        AddBlock(Codec{weights + Codec::kBytes}, 0, at + 1, x, column, odd);
+      }
+      if (at < blocks) AddBlock(Codec{weights}, 0, at, x, column, even);
+    } else {
+      for (; at < blocks; at += Codec::kBlocks, weights += Codec::kBytes) {
+        const Codec codec(weights);
+        HWY_UNROLL(4)
+        for (size_t block = 0; block < Codec::kBlocks; block += 2) {
+          AddBlock(codec, block, at + block, x, column, even);
+          AddBlock(codec, block + 1, at + block + 1, x, column, odd);
+        }
+      }
     }
   }
 
   HWY_INLINE float Total(size_t c) const {
     const TagF32 d;
-    const V sum = hn::Add(even[c], odd[c]);
-    return hn::GetLane(hn::SumOfLanes(d, Codec::kHasOffset ? hn::Add(sum, offsets[c]) : sum));
+    const float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(even[c], odd[c])));
+    if (!Codec::kHasOffset) return sum;
+    HWY_ALIGN float lanes[4];
+    hn::Store(offsets[c], TagFactors(), lanes);
+    return sum + lanes[1];
   }
 };
 
@@ -99,12 +99,7 @@ template <class Codec, size_t kC>
 HWY_INLINE void RowTimesColumns(const uint8_t* weights, size_t row, const Q8Columns& x,
                                 size_t column, const LinearOut& out) {
   RowSums<Codec, kC> sums;
-  const size_t blocks = x.width / 32;
-  size_t block = 0;
-  for (; block + 8 <= blocks; block += 8, weights += Codec::kGroupBytes) {
-    sums.AddGroup(weights, 8, x, column, block);
-  }
-  if (block < blocks) sums.AddGroup(weights, blocks - block, x, column, block);
+  sums.AddRow(weights, x, column);
   for (size_t c = 0; c < kC; ++c) out.store(row, column + c, sums.Total(c));
 }
 
@@ -138,21 +133,20 @@ void MultiplyQ8(const WeightView& weight, size_t begin, size_t end, const Q8Colu
   }
 }
 
-// One row of a q8 value, see plan.h, into its place in `x`.
-void SpreadRow(const std::byte* row, size_t width, int16_t* quants, float* scales, float* sums) {
-  const hn::ScalableTag<int16_t> d;
+// One row of a q8 value, see plan.h, into its place in Q8Columns.
+void SpreadRow(const std::byte* row, size_t width, int16_t* quants, float* factors) {
+  const hn::CappedTag<int16_t, 16> d;
   const hn::Rebind<int8_t, decltype(d)> d8;
   const auto* bytes = reinterpret_cast<const int8_t*>(row);
-  const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  for (; i + lanes <= width; i += lanes) {
+  for (size_t i = 0; i < width; i += hn::Lanes(d)) {
     hn::StoreU(hn::PromoteTo(d, hn::LoadU(d8, bytes + i)), d, quants + i);
   }
-  const auto* stored_scales = reinterpret_cast<const float*>(row + width);
-  const auto* stored_sums = reinterpret_cast<const int32_t*>(row + width + width / 8);
-  for (size_t b = 0; b < width / 32; ++b) {
-    scales[b] = stored_scales[b];
-    sums[b] = stored_scales[b] * static_cast<float>(stored_sums[b]);
+  const auto* scales = reinterpret_cast<const float*>(row + width);
+  const auto* sums = reinterpret_cast<const int32_t*>(row + width + width / 8);
+  for (size_t b = 0; b < width / 32; ++b, factors += 4) {
+    factors[0] = scales[b];
+    factors[1] = scales[b] * static_cast<float>(sums[b]);
+    factors[2] = factors[3] = 0.0F;
   }
 }
 
@@ -168,27 +162,26 @@ HWY_EXPORT(SpreadRow);
 namespace {
 
 Q8Columns spread(const OpContext& context, plan::ValueId id) {
-  const size_t width = context.width(id);
-  const size_t padded = (width / 32 + 7) / 8 * 8;
-  const size_t count = context.rows(id);
-  const size_t quant_bytes = count * width * sizeof(int16_t);
-  const size_t scale_bytes = count * padded * sizeof(float);
+  Q8Columns x;
+  x.width = context.width(id);
+  x.count = context.rows(id);
+  const size_t factor_bytes = x.count * x.blocks() * 4 * sizeof(float);
   Buffer& memory = context.scratch.shared;
-  memory.reserve(quant_bytes + 2 * scale_bytes);
-  auto* quants = reinterpret_cast<int16_t*>(memory.data());
-  auto* scales = reinterpret_cast<float*>(memory.data() + quant_bytes);
-  auto* sums = reinterpret_cast<float*>(memory.data() + quant_bytes + scale_bytes);
-  std::memset(scales, 0, 2 * scale_bytes);
+  memory.reserve(factor_bytes + x.count * x.width * sizeof(int16_t));
+  auto* factors = reinterpret_cast<float*>(memory.data());
+  auto* quants = reinterpret_cast<int16_t*>(memory.data() + factor_bytes);
   const size_t stride = plan::row_bytes(context.plan[id]);
   const std::byte* rows = context.bytes(id);
   const auto spread_row = HWY_DYNAMIC_DISPATCH(SpreadRow);
-  for_rows(context, count, width, [&](size_t begin, size_t end, size_t) {
+  for_rows(context, x.count, x.width, [&](size_t begin, size_t end, size_t) {
     for (size_t row = begin; row < end; ++row) {
-      spread_row(rows + row * stride, width, quants + row * width, scales + row * padded,
-                 sums + row * padded);
+      spread_row(rows + row * stride, x.width, quants + row * x.width,
+                 factors + row * x.blocks() * 4);
     }
   });
-  return {quants, scales, sums, width, padded, count};
+  x.factors = factors;
+  x.quants = quants;
+  return x;
 }
 
 }  // namespace

@@ -28,5 +28,6 @@ struct Best {
 Best argmax(std::span<const float> logits);
 
 const char* simd_target();  // "AVX2"
+bool simd_supported();      // this processor runs one of the compiled targets
 
 }  // namespace wisp::backend::cpu

@@ -246,5 +246,7 @@ Best argmax(std::span<const float> logits) {
 
 const char* simd_target() { return HWY_DYNAMIC_DISPATCH(TargetName)(); }
 
+bool simd_supported() { return (hwy::SupportedTargets() & HWY_TARGETS) != 0; }
+
 }  // namespace wisp::backend::cpu
 #endif

@@ -6,15 +6,13 @@
 
 namespace wisp::backend::cpu {
 
-// Column c: quants as int16 [width], d [blocks] and d * sum of quants [blocks]; the latter two are
-// padded with zeros to a multiple of 8.
 struct Q8Columns {
-  const int16_t* quants = nullptr;
-  const float* scales = nullptr;
-  const float* sums = nullptr;
+  const int16_t* quants = nullptr;  // [count, width]
+  const float* factors = nullptr;   // [count, blocks, 4]: d, d * sum of the quants, 0, 0
   size_t width = 0;
-  size_t padded_blocks = 0;
   size_t count = 0;
+
+  size_t blocks() const { return width / 32; }
 };
 
 }  // namespace wisp::backend::cpu

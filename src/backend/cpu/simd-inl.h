@@ -8,6 +8,9 @@
 
 #include <hwy/highway.h>
 
+#include <cstddef>
+#include <cstring>
+
 #include "formats/half.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -36,38 +39,52 @@ HWY_INLINE void ForEach(size_t n, const Body& body) {
 // Rounds to the nearest f16 value, ties to even, saturating at +-65504; a NaN stays one.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V RoundToHalf(D d, V v) {
+  const V largest = hn::Set(d, 65504.0F);
+#if WISP_HAVE_F16
+  const hn::Rebind<hwy::float16_t, D> dh;
+  const V magnitude = hn::Abs(v);
+  const V limited = hn::IfThenElse(hn::Gt(magnitude, largest), hn::CopySign(largest, v), v);
+  return hn::PromoteTo(d, hn::DemoteTo(dh, limited));
+#else
   const hn::RebindToUnsigned<D> du;
   const V magnitude = hn::Abs(v);
   const auto bits = hn::BitCast(du, magnitude);
   const auto even = hn::And(hn::ShiftRight<13>(bits), hn::Set(du, 1));
   const auto normal =
-      hn::And(hn::Add(hn::Add(bits, hn::Set(du, 0xfff)), even), hn::Set(du, 0xffffe000u));
+      hn::And(hn::Add(hn::Add(bits, hn::Set(du, 0xfff)), even), hn::Set(du, 0xffffe000U));
   // Next to 0.5 the f32 spacing is that of subnormal halves, 2^-24.
   const V half = hn::Set(d, 0.5F);
   const V subnormal = hn::Sub(hn::Add(magnitude, half), half);
   V result =
       hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 0x1p-14F)), subnormal, hn::BitCast(d, normal));
-  const V largest = hn::Set(d, 65504.0F);
   result = hn::IfThenElse(hn::Gt(magnitude, largest), largest, result);
   result = hn::CopySignToAbs(result, v);
   return hn::IfThenElse(hn::Eq(v, v), result, v);
+#endif
 }
 
-HWY_INLINE void HalvesToFloats(const uint16_t* halves, float* out, size_t n) {
+// n halves at any address.
+HWY_INLINE void HalvesToFloats(const std::byte* halves, float* out, size_t n) {
   size_t i = 0;
 #if WISP_HAVE_F16
   const hn::ScalableTag<float> d;
   const hn::Rebind<hwy::float16_t, decltype(d)> dh;
+  const hn::Repartition<uint8_t, decltype(dh)> db;
   for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
-    const auto* from = reinterpret_cast<const hwy::float16_t*>(halves + i);
-    hn::StoreU(hn::PromoteTo(d, hn::LoadU(dh, from)), d, out + i);
+    const auto* from = reinterpret_cast<const uint8_t*>(halves + 2 * i);
+    hn::StoreU(hn::PromoteTo(d, hn::BitCast(dh, hn::LoadU(db, from))), d, out + i);
   }
 #endif
-  for (; i < n; ++i) out[i] = formats::f16_to_f32(halves[i]);
+  for (; i < n; ++i) {
+    uint16_t half;
+    std::memcpy(&half, halves + 2 * i, sizeof half);
+    out[i] = formats::f16_to_f32(half);
+  }
 }
 
 // Saturating, see RoundToHalf.
 HWY_INLINE void FloatsToHalves(const float* values, uint16_t* out, size_t n) {
+  const hn::CappedTag<float, 1> d1;
   size_t i = 0;
 #if WISP_HAVE_F16
   const hn::ScalableTag<float> d;
@@ -77,7 +94,6 @@ HWY_INLINE void FloatsToHalves(const float* values, uint16_t* out, size_t n) {
     hn::StoreU(hn::DemoteTo(dh, rounded), dh, reinterpret_cast<hwy::float16_t*>(out + i));
   }
 #endif
-  const hn::CappedTag<float, 1> d1;
   for (; i < n; ++i) {
     out[i] = formats::f32_to_f16(hn::GetLane(RoundToHalf(d1, hn::LoadU(d1, values + i))));
   }
