@@ -39,13 +39,13 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     tile[at + 5u] = w[5];
     tile[at + 6u] = w[6];
     tile[at + 7u] = w[7];
-    for (var part = lid; part < TILE_COLS * 8u; part = part + WORKGROUP_X) {
+    for (var part = lid; part < TILE_COLS * 8u + step_info.zero; part = part + WORKGROUP_X) {
       let column = part / 8u;
       tile[X_TILE + column * PITCH + part % 8u] =
           load_x4(min(col0 + column, columns - 1u), group * 8u + part % 8u);
     }
     workgroupBarrier();
-    for (var e = 0u; e < 8u; e = e + 1u) {
+    for (var e = 0u; e < 8u + step_info.zero; e = e + 1u) {
       let a0 = tile[rx * PITCH + e];
       let a1 = tile[(rx + 16u) * PITCH + e];
       let a2 = tile[(rx + 32u) * PITCH + e];

@@ -2,27 +2,12 @@
 // time; with all that the adapter offers and with every optional feature switched off.
 #include <gtest/gtest.h>
 
-#include "backend/gpu/backend.h"
+#include "gpu_context.h"
 #include "op_harness.h"
 #include "reference.h"
 
 namespace wisp::op_test {
 namespace {
-
-// Devices are slow to make and keep what they compiled: one of each kind serves all cases.
-std::shared_ptr<backend::GpuContext> context(bool plain) {
-  static std::shared_ptr<backend::GpuContext> contexts[2];
-  if (!contexts[plain]) {
-    gpu::DeviceOptions options;
-    options.mask = [plain](gpu::Capabilities& c) {
-      if (!plain) return;
-      c.f16 = c.subgroups = c.packed_dot = c.immediates = false;
-      c.matrices.clear();
-    };
-    contexts[plain] = std::make_shared<backend::GpuContext>(options);
-  }
-  return contexts[plain];
-}
 
 const std::vector<OpCase>& all_cases() {
   static const std::vector<OpCase> cases = op_cases();
@@ -33,7 +18,7 @@ class GpuOps : public testing::TestWithParam<size_t> {
  protected:
   static void check(const OpCase& op_case, bool plain) {
     const auto run = [&](const OpCase& which) {
-      return run_case(*backend::make_gpu_backend({.context = context(plain)}), which);
+      return run_case(*backend::make_gpu_backend({.context = shared_context(plain)}), which);
     };
     const CaseRun together = run(op_case);
     EXPECT_EQ(difference(op_case, together, run_reference(op_case)), "");

@@ -69,6 +69,7 @@ class PreparedPlan {
     uint32_t logit_rows = 0;
     uint32_t first_logit = 0;
     uint32_t ranges = 0;
+    uint32_t zero[4] = {};  // and padding
   };
 
   gpu::Buffer make(uint64_t bytes, std::string_view label,

@@ -1,0 +1,303 @@
+// The WebGPU backend around the ops: steps in flight, fused ops, weights in parts, pages and slots,
+// limits and errors.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "base/error.h"
+#include "gpu_context.h"
+#include "op_harness.h"
+
+namespace wisp::op_test {
+namespace {
+
+using backend::Backend;
+using backend::PlanHandle;
+using formats::DType;
+using plan::KernelClass;
+using plan::Rows;
+using plan::ValueType;
+
+std::unique_ptr<Backend> shared_backend() {
+  return backend::make_gpu_backend({.context = shared_context()});
+}
+
+std::unique_ptr<Backend> masked_backend(std::function<void(gpu::Capabilities&)> mask) {
+  backend::GpuBackendOptions options;
+  options.device.mask = std::move(mask);
+  return backend::make_gpu_backend(options);
+}
+
+backend::LoadOptions load_options(const OpCase& op_case) {
+  backend::LoadOptions options;
+  options.resources = op_case.resources;
+  for (const auto& bytes : op_case.weights) options.weights.push_back({bytes});
+  options.num_pages = op_case.num_pages;
+  options.max_slots = op_case.max_slots;
+  options.max_pages_per_slot = op_case.max_pages_per_slot;
+  return options;
+}
+
+std::string error_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// A whole small layer and head in the decode class, as models build it.
+OpCase small_model(uint32_t max_logits) {
+  CaseBuilder b("small_model", KernelClass::decode,
+                {.max_columns = 8, .max_logits = max_logits, .max_positions = 320});
+  b.result().resources.vocab_size = 97;
+  const auto value = [&](const char* name, uint32_t width, ValueType type = ValueType::f32,
+                         Rows rows = Rows::columns) { return b.value(name, width, rows, type); };
+  const auto linear = [&](plan::ValueId x, plan::WeightId w, plan::ValueId out,
+                          std::optional<plan::ValueId> residual = {}) {
+    b.op(plan::Linear{.x = x, .weight = w, .out = out, .bias = {}, .residual = residual});
+  };
+  const auto norm = [&](plan::ValueId x, plan::ValueId out) {
+    b.op(plan::RmsNorm{.x = x,
+                       .out = out,
+                       .weight = b.weight("norm", DType::F32, 1, 64),
+                       .eps = 1e-5F,
+                       .group = 64});
+  };
+  const auto quantised = [&](plan::ValueId x) {
+    const plan::ValueId out = value("q8", b.result().plan[x].width, ValueType::q8);
+    b.op(plan::Quantize{.x = x, .out = out});
+    return out;
+  };
+  const plan::ValueId x = value("x", 64);
+  b.op(plan::Embed{.table = b.weight("table", DType::Q8_0, 97, 64), .out = x});
+  const plan::ValueId normed = value("normed", 64);
+  norm(x, normed);
+  const plan::ValueId qkv = value("qkv", 128);
+  linear(quantised(normed), b.weight("qkv", DType::Q4_0, 128, 64), qkv);
+  const plan::KvLayerId layer = b.kv_layer(1, 32, 32);
+  const plan::ValueId q = value("q", 64);
+  b.op(plan::RopeKv{.qkv = qkv,
+                    .out = q,
+                    .kv_layer = layer,
+                    .num_heads = 2,
+                    .q_norm = {},
+                    .k_norm = {},
+                    .rope = {},
+                    .query_scale = {}});
+  const plan::ValueId attended = value("attended", 64);
+  b.op(plan::Attention{
+      .q = q, .out = attended, .kv_layer = layer, .num_heads = 2, .scale = 0.17F});
+  const plan::ValueId y = value("y", 64);
+  linear(quantised(attended), b.weight("o", DType::Q4_1, 64, 64), y, x);
+  const plan::ValueId gate_up = value("gate_up", 192);
+  linear(y, b.weight("gate_up", DType::F16, 192, 64), gate_up);
+  const plan::ValueId gated = value("gated", 96);
+  b.op(plan::Glu{.x = gate_up, .out = gated});
+  const plan::ValueId z = value("z", 64);
+  linear(quantised(gated), b.weight("down", DType::Q8_0, 64, 96), z, y);
+  const plan::ValueId selected = value("selected", 64, ValueType::f32, Rows::logits);
+  b.op(plan::SelectLogits{.x = z, .out = selected});
+  const plan::ValueId last = value("last", 64, ValueType::f32, Rows::logits);
+  norm(selected, last);
+  const plan::ValueId logits = value("logits", 97, ValueType::f32, Rows::logits);
+  linear(last, b.weight("head", DType::Q8_0, 97, 64), logits);
+  b.op(plan::Argmax{.logits = logits});
+  return std::move(b.result());
+}
+
+// Steps of one column a slot, chained through the tokens on the device, `in_flight` at a time.
+std::vector<int32_t> chain(Backend& backend, PlanHandle plan, uint32_t steps, size_t in_flight,
+                           uint32_t pages) {
+  std::vector<uint32_t> page_list(pages);
+  std::iota(page_list.begin(), page_list.end(), 0U);
+  std::vector<backend::Ticket> tickets;
+  std::vector<int32_t> tokens;
+  const auto take = [&] {
+    const backend::StepResult result = backend.wait(tickets.front());
+    tickets.erase(tickets.begin());
+    tokens.insert(tokens.end(), result.tokens.begin(), result.tokens.end());
+  };
+  for (uint32_t i = 0; i < steps; ++i) {
+    backend::Step step;
+    if (i == 0) {
+      step.table_updates = {{.slot = 1, .first = 0, .pages = page_list}};
+    }
+    step.columns = {{.token = i == 0 ? std::optional<int32_t>(5) : std::nullopt,
+                     .position = i,
+                     .slot = 1}};
+    step.logit_columns = {0};
+    if (tickets.size() == in_flight) take();
+    tickets.push_back(backend.submit(plan, step));
+  }
+  while (!tickets.empty()) take();
+  return tokens;
+}
+
+TEST(GpuBackend, StepsInFlightGiveTheTokensOfStepsOneByOne) {
+  const OpCase model = small_model(8);
+  std::vector<std::vector<int32_t>> runs;
+  for (const size_t in_flight : {size_t{1}, size_t{backend::kMaxStepsInFlight}}) {
+    const auto backend = shared_backend();
+    backend->load(load_options(model));
+    const PlanHandle plan = backend->prepare(model.plan);
+    runs.push_back(chain(*backend, plan, 40, in_flight, model.max_pages_per_slot));
+  }
+  EXPECT_EQ(runs[0].size(), 40U);
+  EXPECT_EQ(runs[0], runs[1]);
+  EXPECT_GT(std::set<int32_t>(runs[0].begin(), runs[0].end()).size(), 3U);
+}
+
+TEST(GpuBackend, StepsMakeNoObjects) {
+  const OpCase model = small_model(8);
+  const auto backend = shared_backend();
+  backend->load(load_options(model));
+  const PlanHandle plan = backend->prepare(model.plan);
+  const gpu::ObjectCounts before = shared_context()->device->counts();
+  chain(*backend, plan, 10, 2, model.max_pages_per_slot);
+  EXPECT_EQ(before, shared_context()->device->counts());
+}
+
+// Runs `columns` steps of all the slots at once; logits of all rows.
+std::vector<float> logits_of(Backend& backend, PlanHandle plan, const OpCase& model,
+                             const std::vector<uint32_t>& slots) {
+  std::vector<float> all;
+  for (uint32_t position = 0; position < 6; ++position) {
+    backend::Step step;
+    for (uint32_t i = 0; i < slots.size(); ++i) {
+      if (position == 0) {
+        std::vector<uint32_t> pages(3);
+        for (uint32_t p = 0; p < 3; ++p) pages[p] = (slots[i] * 7 + p * 5) % model.num_pages;
+        step.table_updates.push_back({slots[i], 0, pages});
+      }
+      step.columns.push_back({static_cast<int32_t>(i * 11 + position), position, slots[i]});
+      step.logit_columns.push_back(i);
+    }
+    step.read_logits = true;
+    const backend::StepResult result = backend.wait(backend.submit(plan, step));
+    all.insert(all.end(), result.logits.begin(), result.logits.end());
+  }
+  return all;
+}
+
+TEST(GpuBackend, FusedOpsAndPassesAndSlotsChangeNoBits) {
+  const OpCase model = small_model(8);
+  const OpCase passes = small_model(1);
+  const auto backend = shared_backend();
+  backend->load(load_options(model));
+  const PlanHandle kept = backend->prepare(model.plan, true);
+  const PlanHandle fused = backend->prepare(model.plan);
+  const PlanHandle in_passes = backend->prepare(passes.plan);
+  const std::vector<float> expected = logits_of(*backend, kept, model, {0, 1, 2});
+  EXPECT_EQ(to_bytes(logits_of(*backend, fused, model, {0, 1, 2})), to_bytes(expected));
+  EXPECT_EQ(to_bytes(logits_of(*backend, in_passes, model, {0, 1, 2})), to_bytes(expected));
+  EXPECT_EQ(to_bytes(logits_of(*backend, fused, model, {2, 0, 1})), to_bytes(expected));
+}
+
+TEST(GpuBackend, PermutedPagesGiveTheSameBits) {
+  for (OpCase op_case : op_cases()) {
+    if (op_case.name != "attention_long_decode_F16" &&
+        op_case.name != "attention_window_prefill_F32") {
+      continue;
+    }
+    const CaseRun expected = run_case(*shared_backend(), op_case);
+    for (CaseStep& step : op_case.steps) {
+      for (backend::Column& column : step.step.columns) {
+        column.slot = (column.slot + 1) % op_case.max_slots;
+      }
+      for (backend::TableUpdate& update : step.step.table_updates) {
+        update.slot = (update.slot + 1) % op_case.max_slots;
+        for (uint32_t& page : update.pages) page = op_case.num_pages - 1 - page;
+      }
+    }
+    EXPECT_EQ(differing_bits(op_case, run_case(*shared_backend(), op_case), expected), "");
+  }
+}
+
+// Embed and Linear over a matrix of a few hundred rows.
+OpCase tall_matrix(DType dtype) {
+  CaseBuilder b("tall_matrix", KernelClass::decode, {.max_columns = 3, .max_positions = 16});
+  b.result().resources.vocab_size = 301;
+  const plan::WeightId w = b.weight("tall", dtype, 301, 256);
+  const plan::ValueId x = b.value("x", 256);
+  const plan::ValueId out = b.value("out", 301);
+  b.op(plan::Embed{.table = w, .out = x});
+  b.op(plan::Linear{.x = x, .weight = w, .out = out, .bias = {}, .residual = {}});
+  b.output(x, 1e-6);
+  b.output(out, 1e-5);
+  b.step(b.next_columns(0, 3));
+  b.step(b.next_columns(0, 1));
+  return std::move(b.result());
+}
+
+TEST(GpuBackend, WeightsBeyondABindingAreSplitByRows) {
+  for (const DType dtype : {DType::F32, DType::Q4_0}) {
+    const OpCase op_case = tall_matrix(dtype);
+    const CaseRun whole = run_case(*shared_backend(), op_case);
+    const auto split = masked_backend([](gpu::Capabilities& c) { c.max_binding_size = 10240; });
+    EXPECT_EQ(differing_bits(op_case, run_case(*split, op_case), whole), "");
+  }
+}
+
+TEST(GpuBackend, SaysWhatIsNeededAndWhatThereIs) {
+  const OpCase op_case = tall_matrix(DType::F32);
+  const auto narrow = masked_backend([](gpu::Capabilities& c) { c.max_binding_size = 512; });
+  EXPECT_EQ(error_of([&] { narrow->load(load_options(op_case)); }),
+            "weight 'tall': a row needs 1024 bytes; the adapter binds 512");
+
+  OpCase model = small_model(1);
+  model.num_pages = 100000;
+  const auto budget =
+      backend::make_gpu_backend({.context = shared_context(), .memory_budget = 1 << 20});
+  EXPECT_EQ(error_of([&] { budget->load(load_options(model)); }),
+            "weights of 0 MiB and a KV cache of 195 MiB need 195 MiB; there are 1 MiB");
+
+  const auto pages = masked_backend([](gpu::Capabilities& c) { c.max_binding_size = 1 << 20; });
+  EXPECT_EQ(error_of([&] { pages->load(load_options(model)); }),
+            "keys of KV layer 0: 100000 pages need 102400000 bytes; the adapter binds 1048576 "
+            "(1024 pages, 16384 positions over all sequences)");
+
+  backend::LoadOptions truncated = load_options(op_case);
+  truncated.weights[0] = {truncated.weights[0][0].first(100)};
+  EXPECT_EQ(error_of([&] { shared_backend()->load(std::move(truncated)); }),
+            "weight 'tall': expected 308224 bytes for F32[301, 256], found 100");
+}
+
+TEST(GpuBackend, RefusesWrongSteps) {
+  const OpCase model = small_model(8);
+  const auto backend = shared_backend();
+  backend->load(load_options(model));
+  const PlanHandle plan = backend->prepare(model.plan);
+  const auto error = [&](const backend::Step& step) {
+    return error_of([&] { backend->submit(plan, step); });
+  };
+  EXPECT_EQ(error({}), "plan decode: 0 columns, expected 1 to 8");
+  EXPECT_EQ(error({.columns = {{97, 0, 0}}}), "token 97 is not in the vocabulary of 97");
+  EXPECT_EQ(error({.columns = {{0, 320, 0}}}), "position 320: a slot has 320");
+  EXPECT_EQ(error({.columns = {{0, 0, 3}}}), "slot 3 of 3");
+  EXPECT_EQ(error({.columns = {{0, 0, 0}}, .logit_columns = {1}}),
+            "logit columns must rise and be below 1");
+  EXPECT_EQ(error({.columns = {{0, 0, 0}}, .table_updates = {{0, 19, {1, 2}}}}),
+            "table update: slot 0, pages 19..21: there are 3 slots of 20 pages");
+  EXPECT_EQ(error({.columns = {{0, 0, 0}}, .table_updates = {{0, 0, {63}}}}),
+            "table update: page 63 of 63");
+}
+
+TEST(GpuBackend, ProfileNamesOps) {
+  const OpCase model = small_model(8);
+  const auto backend = shared_backend();
+  backend->load(load_options(model));
+  const PlanHandle plan = backend->prepare(model.plan);
+  backend->set_profiling(true);
+  chain(*backend, plan, 2, 1, model.max_pages_per_slot);
+  const std::string table = backend->profile();
+  for (const char* name : {"embed", "linear", "rope_kv", "attention decode", "argmax"}) {
+    EXPECT_NE(table.find(name), std::string::npos) << name << " in " << table;
+  }
+}
+
+}  // namespace
+}  // namespace wisp::op_test
