@@ -266,7 +266,7 @@ void add_bench(CLI::App& app) {
   const auto list = [&](const char* name, std::vector<uint32_t>& values, const char* help) {
     return command.add_option(name, values, help)
         ->delimiter(',')
-        ->expected(1)
+        ->allow_extra_args(false)
         ->capture_default_str();
   };
   list("-p", flags->prompts, "prompt tokens, a list such as 128,512; 0: no prompt tests");

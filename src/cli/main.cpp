@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "formats/quoted.h"
 
 namespace wisp::cli {
 namespace {
@@ -53,10 +54,20 @@ std::string hint(const CLI::App& app) {
   return " (see wisp" + command + " --help)";
 }
 
+// The parser would only say that a command is missing.
+void check_command(const CLI::App& app, const std::string& name) {
+  if (name.starts_with('-')) return;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == name) return;
+  }
+  throw UsageError("there is no command " + formats::in_quotes(name));
+}
+
 // Commands run inside parse().
 int run(int argc, char** argv) {
   const auto app = make_parser();
   try {
+    if (argc > 1) check_command(*app, argv[1]);
     app->parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) return report(error.what() + hint(*app), kWrongUsage);

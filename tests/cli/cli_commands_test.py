@@ -10,7 +10,9 @@ import unittest
 import program
 from program import MODELS, csv, golden, output, read_safetensors, run
 
-EXACT = ["--backend", "cpu", "--math", "exact", "--kv", "f32"]
+PRECISE = ["--math", "exact", "--kv", "f32"]
+EXACT = ["--backend", "cpu", *PRECISE]
+BOUNDS = {"cpu": 3e-4, "webgpu": 6e-4}  # of the largest error over the deviation of the logits
 
 
 class Case(unittest.TestCase):
@@ -30,18 +32,26 @@ class LogitsTest(Case):
         self.assertEqual(list(tensors), ["logits"])
         return tensors["logits"]
 
+    def check_golden(self, name, backend, *flags):
+        _, want, _ = golden(name)
+        flat = [x for row in want for x in row]
+        mean = sum(flat) / len(flat)
+        deviation = (sum((x - mean) ** 2 for x in flat) / len(flat)) ** 0.5
+        shape, got = self.logits(name, "--backend", backend, *PRECISE, *flags)
+        self.assertEqual(shape, [len(want), len(want[0])])
+        worst = max(abs(a - b) for a, b in zip(got, flat))
+        self.assertLess(worst / deviation, BOUNDS[backend])
+
     def test_every_position_against_golden_logits(self):
         for name in ("llama", "qwen3_odd"):
-            _, want, _ = golden(name)
-            flat = [x for row in want for x in row]
-            mean = sum(flat) / len(flat)
-            deviation = (sum((x - mean) ** 2 for x in flat) / len(flat)) ** 0.5
             for flags in ([], ["--chunk", "1"], ["--chunk", "7"]):
                 with self.subTest(name=name, flags=flags):
-                    shape, got = self.logits(name, *EXACT, *flags)
-                    self.assertEqual(shape, [len(want), len(want[0])])
-                    worst = max(abs(a - b) for a, b in zip(got, flat))
-                    self.assertLess(worst / deviation, 3e-4)
+                    self.check_golden(name, "cpu", *flags)
+
+    def test_the_same_on_webgpu(self):
+        for flags in ([], ["--chunk", "1"]):
+            with self.subTest(flags=flags):
+                self.check_golden("llama", "webgpu", *flags)
 
     def test_file_appears_whole_or_not_at_all(self):
         path = self.folder / "out.safetensors"
@@ -59,8 +69,9 @@ class LogitsTest(Case):
 
 
 class GenerateTest(Case):
-    def generate(self, *args):
-        return json.loads(output("generate", "-m", MODELS / "llama", *EXACT, "--json", *args))
+    def generate(self, *args, backend="cpu"):
+        return json.loads(output("generate", "-m", MODELS / "llama", "--backend", backend, *PRECISE,
+                                 "--json", *args))
 
     def write_batch(self, lines):
         path = self.folder / "batch.jsonl"
@@ -69,8 +80,9 @@ class GenerateTest(Case):
 
     def test_greedy_tokens(self):
         tokens, _, greedy = golden("llama")
-        self.assertEqual(self.generate("--tokens", csv(tokens), "-n", len(greedy)),
-                         {"tokens": [greedy]})
+        for backend in BOUNDS:
+            got = self.generate("--tokens", csv(tokens), "-n", len(greedy), backend=backend)
+            self.assertEqual(got, {"tokens": [greedy]})
 
     def test_copies_and_plain_output(self):
         tokens, _, greedy = golden("llama")

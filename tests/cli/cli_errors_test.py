@@ -195,7 +195,7 @@ class UsageTest(Case):
                 ("-n", ["generate", "-m", LLAMA, "--tokens", "1", "-n", "x"]),
                 ("-n", ["generate", "-m", LLAMA, "--tokens", "1", "-n", "-1"]),
                 ("-n", ["generate", "-m", LLAMA, "--tokens", "1", "-n", "4294967296"]),
-                ("1,x", ["generate", "-m", LLAMA, "--tokens", "1,x", "-n", "1"]),
+                ("'x'", ["generate", "-m", LLAMA, "--tokens", "1,x", "-n", "1"]),
                 ("--batch", ["generate", "-m", LLAMA, "--tokens", "1", "-n", "1", "--batch", "x"]),
                 ("--backend", ["generate", "-m", LLAMA, "--tokens", "1", "-n", "1", "--backend",
                                "cuda"]),

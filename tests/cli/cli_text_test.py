@@ -8,6 +8,7 @@ import pty
 import re
 import select
 import signal
+import subprocess
 import tempfile
 import time
 import unittest
@@ -16,6 +17,7 @@ import program
 from program import add_tokenizer, copy_model, csv, ids_of, output, read_safetensors, run
 
 CPU = ["--backend", "cpu"]
+WILD = ["--temp", "50", "--top-k", "0", "--min-p", "0", "--top-p", "1"]  # any token will do
 USER, ASSISTANT, SYSTEM, BOS = 259, 260, 261, 1
 
 
@@ -131,6 +133,22 @@ class RunTest(Case):
         got = self.run_json("-p", "hi", "-n", "0")
         self.assertEqual((got["text"], got["tokens"], got["finish_reason"]), ("", [], "length"))
 
+    def test_interrupt_ends_the_program_after_what_it_has(self):
+        program.edit_config(self.model, lambda config: config.update(max_position_embeddings=60000))
+        for _ in range(20):  # an answer may draw the end token before the signal comes
+            child = subprocess.Popen(
+                [program.WISP, "run", "-m", self.model, *CPU, "-c", "60000", "-p", "hi", *WILD],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            first = child.stdout.read(1)
+            child.send_signal(signal.SIGINT)
+            rest, notes = child.communicate(timeout=program.TIMEOUT)
+            self.assertTrue((first + rest).endswith(b"\n"))
+            self.assertIn(b"generated", notes)
+            if child.returncode == -signal.SIGINT:
+                return
+            self.assertEqual(child.returncode, 0)
+        self.fail("no answer was interrupted")
+
     def test_default_model(self):
         done = run("run", *CPU, "-p", "Say hello.", "-n", "4", "--temp", "0")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -175,7 +193,10 @@ class Terminal:
         self.text = ""
         self.child, self.file = pty.fork()
         if self.child == 0:
-            os.execv(program.WISP, [program.WISP, *map(str, args)])
+            try:
+                os.execv(program.WISP, [program.WISP, *map(str, args)])
+            finally:
+                os._exit(127)
 
     def expect(self, pattern):
         """Reads until `pattern` is there; what follows it stays for the next call."""
@@ -238,10 +259,8 @@ class ChatTest(Case):
         self.assertEqual(terminal.close(), 0)
 
     def test_interrupt_stops_the_answer_only(self):
-        # an endless answer: no end token can be drawn from ids above 2 alone
         program.edit_config(self.model, lambda config: config.update(max_position_embeddings=60000))
-        terminal = self.chat("-c", "60000", "--temp", "50", "--top-k", "0", "--min-p", "0",
-                             "--top-p", "1", "--stop", "\x00never")
+        terminal = self.chat("-c", "60000", *WILD)
         for _ in range(20):  # an answer may draw the end token before the signal comes
             terminal.send("hi\n")
             time.sleep(0.2)

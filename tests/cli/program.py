@@ -11,7 +11,7 @@ import subprocess
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 MODELS = SOURCE / "tests/data/models"
 BROKEN = SOURCE / "tests/data/broken"
-WISP = os.environ["WISP"]  # set by CMake
+WISP = os.environ.get("WISP", str(SOURCE / "build/release/wisp"))  # CMake sets it
 TIMEOUT = 240  # seconds; sanitizers are slow
 
 
