@@ -267,19 +267,21 @@ void add_bench(CLI::App& app) {
     return command.add_option(name, values, help)
         ->delimiter(',')
         ->allow_extra_args(false)
-        ->capture_default_str();
+        ->option_text("N,...");
   };
-  list("-p", flags->prompts, "prompt tokens, a list such as 128,512; 0: no prompt tests");
-  list("-n", flags->generates, "tokens to generate, a list; 0: no generation tests");
-  list("-d", flags->depths, "tokens before those measured, a list");
-  list("-b", flags->sequences, "sequences at once, a list; t/s is the total over them")
+  list("-p", flags->prompts,
+       "prompt tokens, a list such as 128,512 (default 512); 0: no prompt tests");
+  list("-n", flags->generates, "tokens to generate, a list (default 128); 0: no generation tests");
+  list("-d", flags->depths, "tokens before those measured, a list (default 0)");
+  list("-b", flags->sequences, "sequences at once, a list (default 1); t/s is the total over them")
       ->check(CLI::Range(1U, kMaxSequences));
-  command.add_option("-r", flags->repetitions, "runs of each test, after one to warm up")
+  command
+      .add_option("-r", flags->repetitions, "runs of each test after one to warm up (default 5)")
       ->check(CLI::Range(1U, 10000U))
-      ->capture_default_str();
-  command.add_option("-o,--output", flags->output, "md: a table, json: with every run")
+      ->option_text("N");
+  command.add_option("-o,--output", flags->output, "a table (default), or all runs")
       ->check(CLI::IsMember({"md", "json"}))
-      ->capture_default_str();
+      ->option_text("md|json");
   add_compute_flags(command, flags->compute);
   command.footer(
       "The first token of a prompt test counts from the request to the first generated token.\n"

@@ -105,7 +105,7 @@ std::string bench_row(const BenchSubject& subject, const BenchResult& result, bo
 }
 
 std::string bench_json(const BenchSubject& subject, const std::vector<BenchResult>& results) {
-  using nlohmann::json;
+  using json = nlohmann::ordered_json;  // fields in the order written here
   const auto nanoseconds = [](double seconds) { return std::llround(seconds * 1e9); };
   json list = json::array();
   for (const BenchResult& result : results) {

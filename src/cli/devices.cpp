@@ -14,7 +14,7 @@ namespace wisp::cli {
 
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;  // fields in the order written here
 
 struct DevicesFlags {
   bool json = false;

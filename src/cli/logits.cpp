@@ -67,10 +67,10 @@ void add_logits(CLI::App& app) {
       ->required();
   command
       .add_option("--chunk", flags->chunk,
-                  "tokens a step, rounded up to a multiple of 64; 1: one by one, as generated "
-                  "tokens run")
+                  "tokens a step, rounded up to a multiple of 64 (default 512); 1: one by one, as "
+                  "generated tokens run")
       ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+      ->option_text("N");
   add_compute_flags(command, flags->compute);
   command.footer(
       "Examples:\n"

@@ -31,32 +31,36 @@ void add_verbose_flag(CLI::App& command) {
 
 void add_plan_flags(CLI::App& command, PlanFlags& flags) {
   command
-      .add_option("--math", flags.math, "fast rounds activations to int8 or f16, exact does not")
+      .add_option("--math", flags.math,
+                  "fast (default) rounds activations to int8 or f16, exact does not")
       ->check(CLI::IsMember({"fast", "exact"}))
-      ->capture_default_str()
+      ->option_text("fast|exact")
       ->group(kGroup);
-  command.add_option("--kv", flags.kv, "type of the stored keys and values")
+  command.add_option("--kv", flags.kv, "type of the stored keys and values, f16 by default")
       ->check(CLI::IsMember({"f16", "f32"}))
-      ->capture_default_str()
+      ->option_text("f16|f32")
       ->group(kGroup);
   command
       .add_option("-c,--context", flags.context,
                   "positions a sequence may have (default: what is needed, or the model's, at most "
                   "8192)")
+      ->option_text("N")
       ->group(kGroup);
 }
 
 void add_compute_flags(CLI::App& command, ComputeFlags& flags) {
   command
       .add_option("--backend", flags.backend,
-                  "auto takes a real GPU, else the CPU; webgpu the best adapter there is")
+                  "auto (default) takes a real GPU, else the CPU; webgpu the best adapter there is")
       ->check(CLI::IsMember({"auto", "webgpu", "cpu"}))
-      ->capture_default_str()
+      ->option_text("auto|webgpu|cpu")
       ->group(kGroup);
   command.add_option("--adapter", flags.adapter, "index or part of the name (see wisp devices)")
+      ->option_text("INDEX|NAME")
       ->group(kGroup);
   command.add_option("-t,--threads", flags.threads, "CPU threads (default: one a processor)")
       ->check(CLI::Range(1U, kMaxThreads))
+      ->option_text("N")
       ->group(kGroup);
   add_plan_flags(command, flags.plan);
   command.add_flag("--profile", flags.profile, "print on stderr where the time went")
@@ -68,6 +72,7 @@ CLI::Option* add_model_option(CLI::App& command, std::string& model) {
   return command
       .add_option("-m,--model", model,
                   "a .gguf file, or a folder with config.json and *.safetensors")
+      ->option_text("MODEL")
       ->required();
 }
 

@@ -111,11 +111,11 @@ void run_perplexity(const PerplexityFlags& flags) {
     }
   }
   if (flags.json) {
-    print(nlohmann::json{{"perplexity", score.perplexity()},
-                         {"error", score.error()},
-                         {"windows", windows},
-                         {"context", context},
-                         {"scored_tokens", score.count}}
+    print(nlohmann::ordered_json{{"perplexity", score.perplexity()},
+                                 {"error", score.error()},
+                                 {"windows", windows},
+                                 {"context", context},
+                                 {"scored_tokens", score.count}}
               .dump() +
           "\n");
   } else {
@@ -135,10 +135,10 @@ void add_perplexity(CLI::App& app) {
   command.add_option("-f,--file", flags->file, "file with the text")->required();
   command
       .add_option("--chunk", flags->chunk,
-                  "tokens a step, rounded up to a multiple of 64; 1: one by one, as generated "
-                  "tokens run")
+                  "tokens a step, rounded up to a multiple of 64 (default 512); 1: one by one, as "
+                  "generated tokens run")
       ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+      ->option_text("N");
   command.add_flag("--json", flags->json, "print one object at the end");
   add_compute_flags(command, flags->compute);
   command.footer(

@@ -73,7 +73,7 @@ std::vector<int32_t> encode(const RunFlags& flags, const text::TextModel& text,
 }
 
 void print_json(const Answer& answer, const AnswerOptions& options) {
-  using nlohmann::json;
+  using json = nlohmann::ordered_json;
   const auto number = [](std::optional<double> value) { return value ? json(*value) : json(); };
   json object = {{"text", answer.text},
                  {"tokens", answer.tokens},
@@ -87,7 +87,7 @@ void print_json(const Answer& answer, const AnswerOptions& options) {
                    {"generated_per_second", number(answer.generation_rate())}}}};
   if (answer.stop) object["stop"] = options.stop[*answer.stop];
   if (options.sampling.temperature > 0) object["seed"] = options.sampling.seed;
-  print(object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  print(object.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
 void answer_once(const RunFlags& flags, engine::LoadedModel& model, const text::TextModel& text,
@@ -188,15 +188,19 @@ void add_run(CLI::App& app) {
       ->description(
           "a .gguf file, or a folder with config.json, *.safetensors and tokenizer.json "
           "(default: the model that make run fetched)");
-  CLI::Option* prompt = command.add_option("-p,--prompt", flags->prompt, "the prompt");
+  CLI::Option* prompt =
+      command.add_option("-p,--prompt", flags->prompt, "the prompt")->option_text("TEXT");
   CLI::Option* file = command.add_option(
       "-f,--file", flags->file, "file with the prompt; a line break at its end does not count");
   CLI::Option* dash =
       command.add_option("source", flags->dash, "-: read the prompt from standard input")
           ->check(CLI::IsMember({"-"}));
+  file->option_text("FILE");
+  dash->option_text("-");
   prompt->excludes(file)->excludes(dash);
   file->excludes(dash);
-  command.add_option("-n", flags->count, "most tokens to generate (default: up to the context)");
+  command.add_option("-n", flags->count, "most tokens to generate (default: up to the context)")
+      ->option_text("N");
   command
       .add_option("--stop", flags->stop, "end the answer before this text; may be given repeatedly")
       ->expected(1)
