@@ -17,8 +17,9 @@ bool has_real_gpu() {
 }  // namespace
 
 std::unique_ptr<Backend> create(const CreateOptions& options) {
-  const bool webgpu = options.choice == Choice::webgpu ||
-                      (options.choice == Choice::automatic && (!options.adapter.empty() || has_real_gpu()));
+  const bool webgpu =
+      options.choice == Choice::webgpu ||
+      (options.choice == Choice::automatic && (!options.adapter.empty() || has_real_gpu()));
   if (!webgpu) return make_cpu_backend(options.threads);
   return make_gpu_backend({.device = {.adapter = options.adapter}});
 }

@@ -89,8 +89,7 @@ OpCase small_model(uint32_t max_logits) {
                     .rope = {},
                     .query_scale = {}});
   const plan::ValueId attended = value("attended", 64);
-  b.op(plan::Attention{
-      .q = q, .out = attended, .kv_layer = layer, .num_heads = 2, .scale = 0.17F});
+  b.op(plan::Attention{.q = q, .out = attended, .kv_layer = layer, .num_heads = 2, .scale = 0.17F});
   const plan::ValueId y = value("y", 64);
   linear(quantised(attended), b.weight("o", DType::Q4_1, 64, 64), y, x);
   const plan::ValueId gate_up = value("gate_up", 192);
@@ -126,9 +125,8 @@ std::vector<int32_t> chain(Backend& backend, PlanHandle plan, uint32_t steps, si
     if (i == 0) {
       step.table_updates = {{.slot = 1, .first = 0, .pages = page_list}};
     }
-    step.columns = {{.token = i == 0 ? std::optional<int32_t>(5) : std::nullopt,
-                     .position = i,
-                     .slot = 1}};
+    step.columns = {
+        {.token = i == 0 ? std::optional<int32_t>(5) : std::nullopt, .position = i, .slot = 1}};
     step.logit_columns = {0};
     if (tickets.size() == in_flight) take();
     tickets.push_back(backend.submit(plan, step));

@@ -38,7 +38,7 @@ typedef struct TextRsVocab {
   bool remove_extra_whitespaces;
   bool lowercase;  // model kind bert
   bool strip_accents;
-  bool special_rstrip;   // control tokens swallow the white space after them
+  bool special_rstrip;  // control tokens swallow the white space after them
   int32_t mask_lstrip;  // the token that swallows the white space before it; -1: none
 } TextRsVocab;
 

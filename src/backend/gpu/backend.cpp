@@ -16,8 +16,7 @@ namespace {
 class GpuBackend final : public Backend {
  public:
   explicit GpuBackend(const GpuBackendOptions& options)
-      : context_(options.context ? options.context
-                                 : std::make_shared<GpuContext>(options.device)),
+      : context_(options.context ? options.context : std::make_shared<GpuContext>(options.device)),
         memory_budget_(options.memory_budget) {}
 
   void load(LoadOptions options) override {
@@ -28,7 +27,8 @@ class GpuBackend final : public Backend {
   PlanHandle prepare(const plan::Plan& plan, bool keep_all) override {
     ensure(state_ != nullptr, "load comes before prepare");
     plan::verify(plan, state_->resources);
-    plans_.push_back(std::make_unique<PreparedPlan>(device(), context_->cache, *state_, plan, keep_all));
+    plans_.push_back(
+        std::make_unique<PreparedPlan>(device(), context_->cache, *state_, plan, keep_all));
     return PlanHandle{static_cast<uint32_t>(plans_.size() - 1)};
   }
 
@@ -47,8 +47,7 @@ class GpuBackend final : public Backend {
     return prepared->wait(pending);
   }
 
-  void write_value(PlanHandle plan, plan::ValueId value,
-                   std::span<const std::byte> rows) override {
+  void write_value(PlanHandle plan, plan::ValueId value, std::span<const std::byte> rows) override {
     at(plan).write_value(value, rows);
   }
 

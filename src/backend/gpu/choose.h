@@ -1,5 +1,5 @@
-// The one table of kernels: an op, the adapter's capabilities and the shapes give the kernels that run
-// it. An op that has none is not supported, and the error says why.
+// The one table of kernels: an op, the adapter's capabilities and the shapes give the kernels that
+// run it. An op that has none is not supported, and the error says why.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ struct Binding {
 struct Grid {
   uint32_t x = 1;
   uint32_t z = 1;
-  uint32_t rows_per_y = 1;  // y = rows / this, rounded up; 0: y is the number of tiles
+  uint32_t rows_per_y = 1;   // y = rows / this, rounded up; 0: y is the number of tiles
   bool z_is_ranges = false;  // z = the step's key ranges
 };
 
@@ -76,12 +76,12 @@ struct ChooseContext {
   uint32_t page_stride = 0;  // max_pages_per_slot
 };
 
-// The kernels of `op` in the order in which they run; the conditions say which of them a step takes.
-// Throws Error that says what is not supported.
+// The kernels of `op` in the order in which they run; the conditions say which of them a step
+// takes. Throws Error that says what is not supported.
 std::vector<KernelUse> choose(const plan::Op& op, const ChooseContext& context);
 
-// Positions in one range of split attention, and how many ranges a slot has: constants of a load, for
-// they fix the order of sums.
+// Positions in one range of split attention, and how many ranges a slot has: constants of a load,
+// for they fix the order of sums.
 uint32_t keys_per_range(uint32_t page_stride);
 uint32_t max_ranges(uint32_t page_stride);
 

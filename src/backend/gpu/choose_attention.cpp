@@ -11,8 +11,9 @@ const plan::KvLayer& kv_layer(const ChooseContext& c, plan::KvLayerId id) {
   const plan::KvLayer& kv = c.resources.kv_layers[plan::index(id)];
   for (const uint32_t dim : {kv.head_dim, kv.value_dim}) {
     if (dim % 4 != 0 || dim > 256) {
-      fail("head size {} is not supported by the webgpu backend: expected a multiple of 4 up to 256",
-           dim);
+      fail(
+          "head size {} is not supported by the webgpu backend: expected a multiple of 4 up to 256",
+          dim);
     }
   }
   return kv;
@@ -52,7 +53,8 @@ KernelUse attention_base(const plan::Attention& op, const ChooseContext& c) {
   add_kv(use, c, op.kv_layer, false);
   add_score(use, op);
   use.spec.constants.emplace_back("Q_STRIDE", value_stride(c.plan[op.q]));
-  use.spec.constants.emplace_back("GROUP_HEADS", op.num_heads / kv_layer(c, op.kv_layer).num_kv_heads);
+  use.spec.constants.emplace_back("GROUP_HEADS",
+                                  op.num_heads / kv_layer(c, op.kv_layer).num_kv_heads);
   return use;
 }
 
@@ -159,8 +161,8 @@ std::vector<KernelUse> choose_op(const plan::RopeKv& op, plan::KernelClass,
   constants.emplace_back("NORM_EPS", op.norm_eps);
   constants.emplace_back("WEIGHT_OFFSET", op.norm_weight_offset);
   constants.emplace_back("ROTARY_DIM", op.rope ? weight(c, *op.rope).cols : 0U);
-  constants.emplace_back("ROPE_STRIDE",
-                         op.rope ? static_cast<uint32_t>(round_up(weight(c, *op.rope).cols, 4)) : 0U);
+  constants.emplace_back(
+      "ROPE_STRIDE", op.rope ? static_cast<uint32_t>(round_up(weight(c, *op.rope).cols, 4)) : 0U);
   constants.emplace_back("INTERLEAVED", op.style == plan::RopeStyle::interleaved);
   constants.emplace_back("QUERY_SCALE", op.query_scale.has_value());
   constants.emplace_back("QUERY_SCALE_STRIDE", 4U);  // rows of one element take a vector

@@ -48,15 +48,14 @@ KernelUse base(const plan::Linear& op, uint32_t part_index, const ChooseContext&
   constants.emplace_back("SCALE", op.scale);
   constants.emplace_back("BIAS", op.bias.has_value());
   constants.emplace_back("RESIDUAL", op.residual.has_value());
-  constants.emplace_back("RESIDUAL_STRIDE",
-                         op.residual ? value_stride(c.plan[*op.residual]) : 0U);
-  use.bindings = {{"step_info", Bound::step},
-                  value_binding("out", op.out),
-                  {"weights", Bound::weight_data, plan::index(op.weight), part_index},
-                  {"weight_scales", Bound::weight_scales, plan::index(op.weight), part_index},
-                  table_binding(c, "bias", op.bias),
-                  op.residual ? value_binding("residual", *op.residual)
-                              : Binding{"residual", Bound::unused}};
+  constants.emplace_back("RESIDUAL_STRIDE", op.residual ? value_stride(c.plan[*op.residual]) : 0U);
+  use.bindings = {
+      {"step_info", Bound::step},
+      value_binding("out", op.out),
+      {"weights", Bound::weight_data, plan::index(op.weight), part_index},
+      {"weight_scales", Bound::weight_scales, plan::index(op.weight), part_index},
+      table_binding(c, "bias", op.bias),
+      op.residual ? value_binding("residual", *op.residual) : Binding{"residual", Bound::unused}};
   const plan::Value& x = c.plan[op.x];
   if (x.type == plan::ValueType::q8) {
     constants.emplace_back("X_STRIDE", value_stride(x));
@@ -70,8 +69,8 @@ KernelUse base(const plan::Linear& op, uint32_t part_index, const ChooseContext&
   return use;
 }
 
-void finish_decode(KernelUse& use, const DecodeTile& tile, bool int8, uint32_t rows,
-                   uint32_t cols, const ChooseContext& c) {
+void finish_decode(KernelUse& use, const DecodeTile& tile, bool int8, uint32_t rows, uint32_t cols,
+                   const ChooseContext& c) {
   const uint32_t team = team_size(c.capabilities, div_up(cols, 32));
   // Small matrices fill the device better with fewer rows a workgroup.
   const uint32_t invocations = std::max(team, rows < 4096 ? 128U : 256U);
@@ -97,8 +96,9 @@ void finish_prefill(KernelUse& use, const DecodeTile& tile, uint32_t rows) {
 
 }  // namespace
 
-// q8 inputs take the decode kernels in both classes: they have no other, and within a class the bits
-// stay the same. A cooperative-matrix kernel would have to serve all sizes of the prefill class.
+// q8 inputs take the decode kernels in both classes: they have no other, and within a class the
+// bits stay the same. A cooperative-matrix kernel would have to serve all sizes of the prefill
+// class.
 std::vector<KernelUse> choose_op(const plan::Linear& op, plan::KernelClass kernel_class,
                                  const ChooseContext& c) {
   const plan::Weight& w = weight(c, op.weight);

@@ -62,8 +62,7 @@ void PreparedPlan::make_values(bool keep_all) {
   for (size_t v = 0; v < plan_.values.size(); ++v) {
     if (buffer_of_value_[v] >= sizes.size()) continue;
     const plan::Value& value = plan_.values[v];
-    const uint64_t rows =
-        value.rows == plan::Rows::columns ? plan_.max_columns : plan_.max_logits;
+    const uint64_t rows = value.rows == plan::Rows::columns ? plan_.max_columns : plan_.max_logits;
     uint64_t& size = sizes[buffer_of_value_[v]];
     size = std::max(size, rows * value_stride(value) * 4);
   }
@@ -91,8 +90,7 @@ void PreparedPlan::make_step_buffers() {
     const auto* attention = std::get_if<plan::Attention>(&op.body);
     if (attention == nullptr || op.kernel_class != plan::KernelClass::decode) continue;
     const uint64_t rows = columns * attention->num_heads * max_ranges(state_.page_stride);
-    const uint32_t dim =
-        state_.resources.kv_layers[plan::index(attention->kv_layer)].value_dim;
+    const uint32_t dim = state_.resources.kv_layers[plan::index(attention->kv_layer)].value_dim;
     values = std::max(values, rows * dim * 4);
     stats = std::max(stats, rows * 8);
   }
@@ -135,9 +133,8 @@ void PreparedPlan::record() {
       dispatch.bindings.push_back(resolve(*found));
     }
     Part& part = head ? head_ : body_;
-    const size_t step = with_context(op.name, [&] {
-      return part.recording.dispatch(std::move(dispatch));
-    });
+    const size_t step =
+        with_context(op.name, [&] { return part.recording.dispatch(std::move(dispatch)); });
     part.items.push_back({step, head, uses[i].grid, uses[i].when});
   }
   body_.recording.prepare();

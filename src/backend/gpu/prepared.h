@@ -1,5 +1,5 @@
-// A plan made ready for a device: buffers of its values, compiled kernels, bind groups, and the list of
-// dispatches that each step encodes again.
+// A plan made ready for a device: buffers of its values, compiled kernels, bind groups, and the
+// list of dispatches that each step encodes again.
 #pragma once
 
 #include <cstdint>

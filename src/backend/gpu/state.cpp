@@ -35,13 +35,14 @@ class KvMaker {
   gpu::Buffer make(const plan::KvLayer& layer, uint32_t dim, const std::string& label) {
     const uint64_t page = page_bytes(layer, dim, options_.resources.kv_dtype);
     const uint64_t size = page * options_.num_pages;
-    const uint64_t limit = std::min(device_.capabilities().max_binding_size,
-                                    device_.capabilities().max_buffer_size);
+    const uint64_t limit =
+        std::min(device_.capabilities().max_binding_size, device_.capabilities().max_buffer_size);
     const uint64_t fit = limit / page;
     if (fit < options_.num_pages) {
-      fail("{}: {} pages need {} bytes; the adapter binds {} ({} pages, {} positions over all "
-           "sequences)",
-           label, options_.num_pages, size, limit, fit, fit * plan::kPageTokens);
+      fail(
+          "{}: {} pages need {} bytes; the adapter binds {} ({} pages, {} positions over all "
+          "sequences)",
+          label, options_.num_pages, size, limit, fit, fit * plan::kPageTokens);
     }
     try {
       return gpu::Buffer(device_, size, gpu::BufferUse::storage, label);
@@ -86,8 +87,8 @@ State load_state(gpu::Device& device, const LoadOptions& options, uint64_t budge
   }
   const uint64_t entries = uint64_t{options.max_slots} * options.max_pages_per_slot;
   state.block_table = gpu::Buffer(device, entries * 4, gpu::BufferUse::storage, "block table");
-  state.last_tokens = gpu::Buffer(device, uint64_t{options.max_slots} * 4,
-                                  gpu::BufferUse::storage, "last tokens");
+  state.last_tokens =
+      gpu::Buffer(device, uint64_t{options.max_slots} * 4, gpu::BufferUse::storage, "last tokens");
   return state;
 }
 

@@ -29,8 +29,8 @@ struct State {
   uint64_t kv_bytes = 0;
 };
 
-// Uploads the weights and makes the KV cache. `budget_bytes`: most that both may take, 0: no limit but
-// the device's. Throws Error that says what is needed and what there is.
+// Uploads the weights and makes the KV cache. `budget_bytes`: most that both may take, 0: no limit
+// but the device's. Throws Error that says what is needed and what there is.
 State load_state(gpu::Device& device, const LoadOptions& options, uint64_t budget_bytes);
 
 // Writes pages into the block table. Throws Error on a slot, index or page that does not exist.

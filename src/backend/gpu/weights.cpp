@@ -68,8 +68,8 @@ class Uploader {
       fail("expected {} bytes for {}[{}, {}], found {}", stored, formats::dtype_name(weight.dtype),
            weight.rows, weight.cols, total_size(parts));
     }
-    const uint64_t limit = std::min(device_.capabilities().max_binding_size,
-                                    device_.capabilities().max_buffer_size);
+    const uint64_t limit =
+        std::min(device_.capabilities().max_binding_size, device_.capabilities().max_buffer_size);
     const uint64_t row = std::max(data_bytes(layout, 1, weight.cols), uint64_t{1});
     const uint64_t rows_per_part = std::min<uint64_t>(limit / row, weight.rows);
     if (rows_per_part == 0) fail("a row needs {} bytes; the adapter binds {}", row, limit);
@@ -102,7 +102,8 @@ class Uploader {
   void fill(const WeightPart& part, const WeightLayout& layout, uint64_t row_bytes, uint32_t cols,
             ByteStream& stream) {
     // An even number of rows: the chunks of both planes then begin at whole words.
-    const uint64_t chunk = std::max<uint64_t>(2, kChunkBytes / std::max<uint64_t>(1, row_bytes) & ~1);
+    const uint64_t chunk =
+        std::max<uint64_t>(2, kChunkBytes / std::max<uint64_t>(1, row_bytes) & ~1);
     for (uint64_t row = 0; row < part.rows; row += chunk) {
       const uint64_t rows = std::min<uint64_t>(chunk, part.rows - row);
       const auto stored = stream.take(rows * row_bytes, scratch_);
@@ -141,9 +142,8 @@ std::vector<DeviceWeight> upload_weights(gpu::Device& device, const LoadOptions&
   Uploader uploader(device, options);
   std::vector<DeviceWeight> out;
   for (size_t i = 0; i < list.size(); ++i) {
-    out.push_back(with_context(fmt::format("weight '{}'", list[i].name), [&] {
-      return uploader.upload(list[i], options.weights[i]);
-    }));
+    out.push_back(with_context(fmt::format("weight '{}'", list[i].name),
+                               [&] { return uploader.upload(list[i], options.weights[i]); }));
   }
   return out;
 }
