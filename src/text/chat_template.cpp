@@ -64,10 +64,11 @@ ChatTemplate::ChatTemplate(std::string_view source, std::string bos_token, std::
 
 ChatTemplate::ChatTemplate(const Sources& sources, std::string bos_token, std::string eos_token)
     : bos_token_(std::move(bos_token)), eos_token_(std::move(eos_token)) {
-  for (const auto& [name, source] : sources) {
+  for (const auto& entry : sources) {
+    const std::string& name = entry.first;
     with_context(name.empty() ? "chat template" : fmt::format("chat template '{}'", name), [&] {
       TextRsTemplate* parsed = nullptr;
-      check_rust(text_rs_template_new(to_rust(source), &parsed));
+      check_rust(text_rs_template_new(to_rust(entry.second), &parsed));
       templates_[name].reset(parsed);
     });
   }

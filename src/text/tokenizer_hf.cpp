@@ -123,6 +123,7 @@ Tokenizer Tokenizer::from_json_file(const std::filesystem::path& path) {
   if (special.eos) ends.push_back(*special.eos);
 
   std::vector<EndToken> candidates;
+  candidates.reserve(ends.size());
   for (const int32_t id : ends) candidates.push_back({id, tokenizer.token_bytes(id)});
   for (size_t i = 0; i < count; ++i) {
     const auto id = static_cast<int32_t>(i);
