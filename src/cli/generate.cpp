@@ -191,9 +191,12 @@ void add_generate(CLI::App& app) {
       "--batch", flags->batch, "file of lines {\"tokens\":[1,2,3],\"n\":8}, all run in one batch");
   command.add_option("--shuffle", flags->shuffle,
                      "seed that permutes arrival, slots and pages; results do not depend on it");
-  command.add_option("--logits", flags->logits,
-                     "safetensors file to write: \"logits.<line, from 0>\", f32 [n, vocabulary], "
-                     "from which the tokens were chosen");
+  command
+      .add_option("--logits", flags->logits,
+                  "safetensors file to write: \"logits.<line, from 0>\", f32 [n, vocabulary], "
+                  "from which the tokens were chosen")
+      ->option_text("FILE")
+      ->check(check_path);
   command.add_flag("--json", flags->json, "print {\"tokens\":[[...],...]} instead of 1,2,3 lines");
   tokens->needs(count)->excludes(batch);
   count->needs(tokens);

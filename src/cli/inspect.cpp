@@ -210,6 +210,7 @@ void add_inspect(CLI::App& app) {
   command
       .add_option("model", flags->model,
                   "a .gguf file, or a folder with config.json and *.safetensors")
+      ->check(check_path)
       ->required();
   command.add_flag("--plan", flags->plan, "the ops that run it, for prompts and for generation");
   command.add_flag("--tensors", flags->tensors, "every tensor with its type and shape");

@@ -64,6 +64,8 @@ void add_logits(CLI::App& app) {
   command
       .add_option("-o,--output", flags->output,
                   "safetensors file to write: \"logits\", f32 [tokens, vocabulary]")
+      ->option_text("FILE")
+      ->check(check_path)
       ->required();
   command
       .add_option("--chunk", flags->chunk,

@@ -68,11 +68,16 @@ void add_compute_flags(CLI::App& command, ComputeFlags& flags) {
   add_verbose_flag(command);
 }
 
+std::string check_path(const std::string& path) {
+  return path.empty() ? "the path is empty" : std::string();
+}
+
 CLI::Option* add_model_option(CLI::App& command, std::string& model) {
   return command
       .add_option("-m,--model", model,
                   "a .gguf file, or a folder with config.json and *.safetensors")
       ->option_text("MODEL")
+      ->check(check_path)
       ->required();
 }
 

@@ -44,6 +44,9 @@ void add_plan_flags(CLI::App& command, PlanFlags& flags);
 void add_compute_flags(CLI::App& command, ComputeFlags& flags);
 void add_verbose_flag(CLI::App& command);
 
+// A check for options with a path: what is wrong with it, or nothing.
+std::string check_path(const std::string& path);
+
 // -m, required; the caller may loosen that.
 CLI::Option* add_model_option(CLI::App& command, std::string& model);
 

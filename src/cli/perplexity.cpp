@@ -132,7 +132,10 @@ void add_perplexity(CLI::App& app) {
       "perplexity", "score a text: windows of the context's length, the second half of each");
   const auto flags = std::make_shared<PerplexityFlags>();
   add_model_option(command, flags->model);
-  command.add_option("-f,--file", flags->file, "file with the text")->required();
+  command.add_option("-f,--file", flags->file, "file with the text")
+      ->option_text("FILE")
+      ->check(check_path)
+      ->required();
   command
       .add_option("--chunk", flags->chunk,
                   "tokens a step, rounded up to a multiple of 64 (default 512); 1: one by one, as "

@@ -195,7 +195,7 @@ void add_run(CLI::App& app) {
   CLI::Option* dash =
       command.add_option("source", flags->dash, "-: read the prompt from standard input")
           ->check(CLI::IsMember({"-"}));
-  file->option_text("FILE");
+  file->option_text("FILE")->check(check_path);
   dash->option_text("-");
   prompt->excludes(file)->excludes(dash);
   file->excludes(dash);

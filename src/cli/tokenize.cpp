@@ -55,6 +55,7 @@ void add_tokenize(CLI::App& app) {
   add_model_option(command, flags->model);
   CLI::Option* text = command.add_option("text", flags->text, "the text");
   CLI::Option* file = command.add_option("-f,--file", flags->file, "file with the text, as it is");
+  file->option_text("FILE")->check(check_path);
   text->excludes(file);
   command.add_flag("--no-bos", flags->no_bos, "without the tokens that the model wants around it");
   command.add_flag("--no-parse-special", flags->no_parse_special,

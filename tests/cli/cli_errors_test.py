@@ -207,6 +207,8 @@ class UsageTest(Case):
                 ("--prompt", ["run", "-p"]),
                 ("source", ["run", "hello"]),
                 ("text", ["tokenize", "-m", LLAMA]),
+                ("the path is empty", ["inspect", ""]),
+                ("the path is empty", ["logits", "-m", LLAMA, "--tokens", "1", "-o", ""]),
                 ("-p", ["bench", "-m", LLAMA, "-p", "many"]),
                 ("nothing to measure", ["bench", "-m", LLAMA, "-p", "0", "-n", "0"]),
                 ("--output", ["bench", "-m", LLAMA, "-o", "xml"])):
