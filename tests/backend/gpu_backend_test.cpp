@@ -125,13 +125,8 @@ std::vector<int32_t> chain(Backend& backend, PlanHandle plan, int32_t first, uin
     if (i == 0) {
       step.table_updates = {{.slot = 1, .first = 0, .pages = page_list}};
     }
-<<<<<<< HEAD
-    step.columns = {
-        {.token = i == 0 ? std::optional<int32_t>(5) : std::nullopt, .position = i, .slot = 1}};
-=======
     step.columns = {
         {.token = i == 0 ? std::optional<int32_t>(first) : std::nullopt, .position = i, .slot = 1}};
->>>>>>> webgpu
     step.logit_columns = {0};
     if (tickets.size() == in_flight) take();
     tickets.push_back(backend.submit(plan, step));

@@ -1,11 +1,6 @@
-<<<<<<< HEAD
 // Every op case on the GPU: against the plain reference, and bit by bit against its columns one at
-// a time; with all that the adapter offers and with every optional feature switched off.
-=======
-// Every op case on the GPU: against the plain reference, and bit by bit against its columns one at a
-// time; with all that the adapter offers and, for one shape of each kind of kernel, with every optional
-// feature switched off.
->>>>>>> webgpu
+// a time; with all that the adapter offers and, for one shape of each kind of kernel, with every
+// optional feature switched off.
 #include <gtest/gtest.h>
 
 #include "gpu_context.h"
