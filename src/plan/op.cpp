@@ -2,13 +2,10 @@
 
 #include <array>
 
+#include "base/overloaded.h"
+
 namespace wisp::plan {
 namespace {
-
-template <typename... Fs>
-struct Overloaded : Fs... {
-  using Fs::operator()...;
-};
 
 template <typename Id>
 void append(std::vector<Id>& list, const std::optional<Id>& id) {

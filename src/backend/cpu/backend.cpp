@@ -15,16 +15,12 @@
 #include "backend/cpu/weights.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/overloaded.h"
 #include "plan/memory.h"
 
 namespace wisp::backend {
 namespace cpu {
 namespace {
-
-template <typename... Fs>
-struct Overloaded : Fs... {
-  using Fs::operator()...;
-};
 
 struct Prepared {
   plan::Plan plan;
