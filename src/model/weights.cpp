@@ -1,24 +1,18 @@
 #include "model/weights.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
 #include "formats/dtype.h"
+#include "formats/tensor.h"
 
 namespace wisp::model {
 namespace {
 
-std::vector<std::byte> to_f32(const formats::TensorView& tensor, uint64_t elements) {
-  std::vector<std::byte> bytes(elements * sizeof(float));
-  std::vector<float> floats(elements);
-  formats::dtype_info(tensor.dtype).dequantize(tensor.data.data(), floats.data(), elements);
-  std::memcpy(bytes.data(), floats.data(), bytes.size());
-  return bytes;
-}
-
-std::string shape_text(std::span<const uint64_t> shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
+std::vector<std::byte> f32_bytes(const formats::TensorView& tensor) {
+  const std::vector<float> values = formats::tensor_to_f32(tensor);
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
 }
 
 }  // namespace
@@ -41,7 +35,8 @@ const formats::TensorView* WeightResolver::take(const std::string& name,
   used_.insert(name);
   if (!std::ranges::equal(tensor->shape, shape)) {
     problems_.push_back(fmt::format("tensor '{}' has shape {}, expected {}", name,
-                                    shape_text(tensor->shape), shape_text(shape)));
+                                    formats::shape_text(tensor->shape),
+                                    formats::shape_text(shape)));
     return nullptr;
   }
   if (!formats::dtype_info(tensor->dtype).is_weight) {
@@ -77,7 +72,7 @@ plan::WeightId WeightResolver::vector(Role role, uint32_t layer, uint32_t size) 
   const uint64_t shape[] = {size};
   const formats::TensorView* tensor = take(full, shape, true);
   if (tensor == nullptr) return {};
-  return add_f32(full, 1, size, to_f32(*tensor, size));
+  return add_f32(full, 1, size, f32_bytes(*tensor));
 }
 
 std::optional<plan::WeightId> WeightResolver::optional_vector(Role role, uint32_t layer,
@@ -94,8 +89,7 @@ std::optional<plan::WeightId> WeightResolver::bias(std::span<const Rows> roles, 
     const formats::TensorView* tensor = take(name(part.role, layer, ".bias"), shape, false);
     any = any || tensor != nullptr;
     const std::vector<std::byte> part_bytes =
-        tensor != nullptr ? to_f32(*tensor, part.rows)
-                          : std::vector<std::byte>(part.rows * sizeof(float));
+        tensor != nullptr ? f32_bytes(*tensor) : std::vector<std::byte>(part.rows * sizeof(float));
     bytes.insert(bytes.end(), part_bytes.begin(), part_bytes.end());
   }
   if (!any) return {};
@@ -135,9 +129,7 @@ std::vector<float> WeightResolver::values(Role role, uint32_t layer, uint32_t si
   const uint64_t shape[] = {size};
   const formats::TensorView* tensor = take(name(role, layer, ".weight"), shape, true);
   if (tensor == nullptr) return {};
-  std::vector<float> result(size);
-  formats::dtype_info(tensor->dtype).dequantize(tensor->data.data(), result.data(), size);
-  return result;
+  return formats::tensor_to_f32(*tensor);
 }
 
 plan::WeightId WeightResolver::add_table(std::string name, uint32_t rows, uint32_t cols,
