@@ -1,3 +1,4 @@
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -24,7 +25,7 @@ constexpr char kHelp[] =
 // What the answer needs to be of use, when old turns are dropped to make room.
 constexpr size_t kRoomShare = 4;  // a quarter of the context
 
-// Lines of a terminal. Reads the file descriptor itself: Ctrl-C has to end a waiting read.
+// Lines of a terminal. Waits for the file descriptor itself: Ctrl-C has to end the waiting.
 class LineReader {
  public:
   enum class Status { line, interrupted, end };
@@ -38,12 +39,15 @@ class LineReader {
         pending_.erase(0, end + 1);
         return Status::line;
       }
-      char piece[4096];
-      const ssize_t count = read(STDIN_FILENO, piece, sizeof(piece));
+      pollfd input = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+      const bool ready = poll(&input, 1, -1) >= 0;
       if (guard.interrupted()) {
         pending_.clear();
         return Status::interrupted;
       }
+      if (!ready) continue;
+      char piece[4096];
+      const ssize_t count = read(STDIN_FILENO, piece, sizeof(piece));
       if (count < 0 && errno == EINTR) continue;
       if (count <= 0) {
         line = std::exchange(pending_, {});

@@ -16,7 +16,9 @@ void install() {
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   sigemptyset(&action.sa_mask);
-  action.sa_flags = static_cast<int>(SA_RESETHAND);  // and no SA_RESTART: reads return
+  // A write goes on afterwards: no output is lost. Who waits for input waits in poll, which
+  // returns.
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
   sigaction(SIGINT, &action, nullptr);
 }
 

@@ -5,7 +5,7 @@
 
 namespace wisp::cli {
 
-// While it lives, the first Ctrl-C only sets a flag, and makes a waiting read return early. A
+// While it lives, the first Ctrl-C only sets a flag, and makes a waiting poll return early. A
 // second one before clear() ends the program. One at a time.
 class InterruptGuard {
  public:

@@ -138,7 +138,7 @@ class RunTest(Case):
         for _ in range(20):  # an answer may draw the end token before the signal comes
             child = subprocess.Popen(
                 [program.WISP, "run", "-m", self.model, *CPU, "-c", "60000", "-p", "hi", *WILD],
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                bufsize=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             first = child.stdout.read(1)
             child.send_signal(signal.SIGINT)
             rest, notes = child.communicate(timeout=program.TIMEOUT)
