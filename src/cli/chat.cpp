@@ -1,4 +1,3 @@
-#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -25,7 +24,7 @@ constexpr char kHelp[] =
 // What the answer needs to be of use, when old turns are dropped to make room.
 constexpr size_t kRoomShare = 4;  // a quarter of the context
 
-// Lines of a terminal. Waits for the file descriptor itself: Ctrl-C has to end the waiting.
+// Lines of a terminal. Reads the file descriptor itself: Ctrl-C has to end the waiting.
 class LineReader {
  public:
   enum class Status { line, interrupted, end };
@@ -39,13 +38,10 @@ class LineReader {
         pending_.erase(0, end + 1);
         return Status::line;
       }
-      pollfd input = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
-      const bool ready = poll(&input, 1, -1) >= 0;
-      if (guard.interrupted()) {
+      if (!guard.wait_for_input(STDIN_FILENO)) {
         pending_.clear();
         return Status::interrupted;
       }
-      if (!ready) continue;
       char piece[4096];
       const ssize_t count = read(STDIN_FILENO, piece, sizeof(piece));
       if (count < 0 && errno == EINTR) continue;
@@ -96,7 +92,10 @@ class Conversation {
     flush();
     messages_.push_back({.role = "assistant", .content = result.text});
     std::string line = summary(result);
-    if (result.end == AnswerEnd::interrupted) line += "; stopped";
+    if (result.end == AnswerEnd::interrupted) {
+      guard.clear();
+      line += "; stopped";
+    }
     if (result.end == AnswerEnd::context_full) {
       line += fmt::format("; the context of {} tokens is full", context_);
     }
@@ -195,7 +194,6 @@ void chat(const RunFlags& flags, engine::LoadedModel& model, const text::TextMod
       note(fmt::format("[unknown command {}; /help lists them]", one_line(*message)));
     } else {
       conversation.say(*message, guard);
-      guard.clear();
     }
   }
   flush();
