@@ -43,7 +43,7 @@ format:  ## format the C++ files in place
 	@$(FORMATTED) | xargs -r clang-format-14 -i
 
 clean:  ## remove build results, keep what was fetched
-	@rm -rf build/release build/debug build/asan build/clang build/fuzz build/cargo build/ci
+	@rm -rf build/release build/debug build/asan build/fuzz build/cargo build/ci
 
 distclean:  ## remove build/ whole
 	@rm -rf build

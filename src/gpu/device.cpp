@@ -185,8 +185,10 @@ Device::~Device() {
 std::unique_ptr<Device> Device::create(const DeviceOptions& options) {
   std::vector<AdapterHandle> adapters = provider::adapters();
   std::vector<AdapterInfo> list;
-  for (const AdapterHandle& adapter : adapters)
+  list.reserve(adapters.size());
+  for (const AdapterHandle& adapter : adapters) {
     list.push_back(describe(adapter.get(), list.size()));
+  }
   const size_t index = choose(list, options);
   std::unique_ptr<Device> device(new Device);
   device->adapter_info_ = list[index];
@@ -309,7 +311,7 @@ Ticket Device::submit(WGPUCommandBuffer commands) {
   WGPUQueueWorkDoneCallbackInfo info = WGPU_QUEUE_WORK_DONE_CALLBACK_INFO_INIT;
   info.mode = WGPUCallbackMode_AllowSpontaneous;
   info.userdata1 = state_.get();
-  info.userdata2 = reinterpret_cast<void*>(ticket);
+  info.userdata2 = reinterpret_cast<void*>(ticket);  // NOLINT(performance-no-int-to-ptr)
   info.callback = [](WGPUQueueWorkDoneStatus, WGPUStringView, void* user, void* number) {
     auto* state = static_cast<State*>(user);
     state->finished = std::max(state->finished, reinterpret_cast<Ticket>(number));

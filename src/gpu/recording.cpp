@@ -125,7 +125,7 @@ size_t Recording::dispatch(Dispatch dispatch) {
   ensure(!prepared_, "dispatches are added before prepare()");
   ensure(dispatch.kernel != nullptr, "a dispatch has a kernel");
   Step step;
-  step.kernel = std::move(dispatch.kernel);
+  step.kernel = dispatch.kernel;
   step.name = dispatch.name.empty() ? step.kernel->label() : std::move(dispatch.name);
   with_context(fmt::format("kernel '{}'", step.kernel->label()),
                [&] { make_group(step, dispatch.bindings); });
@@ -201,7 +201,8 @@ void Recording::make_group(Step& step, const std::vector<Slice>& bindings) {
 
 size_t Recording::copy(Slice source, Slice destination) {
   ensure(!prepared_, "copies are added before prepare()");
-  ensure(source.buffer && destination.buffer, "a copy has buffers");
+  ensure(source.buffer != nullptr, "a copy has a source");
+  ensure(destination.buffer != nullptr, "a copy has a destination");
   source.buffer->check_range(*device_, source.offset, source.size, "copy");
   source.size = slice_size(source);
   check_copy(*device_, *source.buffer, source.offset, *destination.buffer, destination.offset,

@@ -35,8 +35,8 @@ class Builder {
     return ValueId{static_cast<uint32_t>(plan_.values.size() - 1)};
   }
 
-  void add(plan::OpBody body, std::string name) {
-    plan_.ops.push_back({std::move(body), kernel_class_, std::move(name)});
+  void add(const plan::OpBody& body, std::string name) {
+    plan_.ops.push_back({body, kernel_class_, std::move(name)});
   }
 
   ValueId norm(ValueId x, plan::WeightId weight, const std::string& name) {

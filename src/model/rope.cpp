@@ -98,7 +98,8 @@ std::vector<float> rope_table(const RopeConfig& rope, uint32_t positions,
 std::vector<float> query_scale_table(float beta, uint32_t context, uint32_t positions) {
   std::vector<float> table(positions);
   for (uint32_t p = 0; p < positions; ++p) {
-    table[p] = 1.0F + beta * static_cast<float>(std::log1p(static_cast<double>(p / context)));
+    const uint32_t intervals = p / context;  // whole ones
+    table[p] = 1.0F + beta * static_cast<float>(std::log1p(static_cast<double>(intervals)));
   }
   return table;
 }

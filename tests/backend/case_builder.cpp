@@ -61,9 +61,9 @@ plan::KvLayerId CaseBuilder::kv_layer(uint32_t num_kv_heads, uint32_t head_dim,
   return plan::KvLayerId{static_cast<uint32_t>(case_.resources.kv_layers.size() - 1)};
 }
 
-void CaseBuilder::op(plan::OpBody body) {
+void CaseBuilder::op(const plan::OpBody& body) {
   std::string name = "op." + std::to_string(case_.plan.ops.size());
-  case_.plan.ops.push_back({std::move(body), kernel_class_, std::move(name)});
+  case_.plan.ops.push_back({body, kernel_class_, std::move(name)});
 }
 
 void CaseBuilder::output(plan::ValueId value, double bound) {

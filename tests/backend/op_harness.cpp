@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -13,7 +14,6 @@
 namespace wisp::op_test {
 namespace {
 
-using backend::Column;
 using backend::Step;
 using formats::DType;
 
@@ -174,7 +174,7 @@ std::string differing_bits(const OpCase& op_case, const CaseRun& a, const CaseRu
       const auto x = numbers(value, a[s].outputs[o]);
       const auto y = numbers(value, b[s].outputs[o]);
       for (size_t i = 0; i < std::min(x.size(), y.size()); ++i) {
-        if (std::memcmp(&x[i], &y[i], sizeof x[i]) != 0) {
+        if (std::bit_cast<uint64_t>(x[i]) != std::bit_cast<uint64_t>(y[i])) {
           return fmt::format("{} step {} ({} columns): {} [{}, {}] is {} and {}", op_case.name, s,
                              op_case.steps[s].step.columns.size(), value.name, i / value.width,
                              i % value.width, x[i], y[i]);
@@ -207,11 +207,11 @@ std::string difference(const OpCase& op_case, const CaseRun& actual, const CaseR
       const plan::Value& value = op_case.plan[op_case.outputs[o]];
       std::string text = difference_of(value, actual[s].outputs[o], expected[s].outputs[o], bound);
       if (text.empty()) text = wrong_sums(value, actual[s].outputs[o]);
-      if (!text.empty()) return where + value.name + " " + text;
+      if (!text.empty()) return fmt::format("{}{} {}", where, value.name, text);
     }
     const std::string text = difference_of(logits, to_bytes(actual[s].result.logits),
                                            to_bytes(expected[s].result.logits), bound);
-    if (!text.empty()) return where + "logits " + text;
+    if (!text.empty()) return fmt::format("{}logits {}", where, text);
     if (actual[s].result.finite != expected[s].result.finite) {
       return where + "finite flags differ";
     }

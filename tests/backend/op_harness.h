@@ -96,7 +96,7 @@ class CaseBuilder {
   plan::WeightId weight(std::string name, uint32_t rows, uint32_t cols,
                         const std::vector<float>& values);
   plan::KvLayerId kv_layer(uint32_t num_kv_heads, uint32_t head_dim, uint32_t value_dim);
-  void op(plan::OpBody body);
+  void op(const plan::OpBody& body);
   void output(plan::ValueId value, double bound);
   // Columns that all carry tokens drawn from the vocabulary.
   void step(std::vector<backend::Column> columns, std::vector<uint32_t> logit_columns = {},

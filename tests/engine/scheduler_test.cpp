@@ -73,6 +73,7 @@ class Driver {
 
 std::vector<uint32_t> sizes(const std::vector<Piece>& pieces) {
   std::vector<uint32_t> counts;
+  counts.reserve(pieces.size());
   for (const Piece& piece : pieces) counts.push_back(piece.count);
   return counts;
 }
@@ -110,6 +111,7 @@ TEST(Scheduler, DecodesTakeTurns) {
   narrow.decode_columns = 2;
   Driver driver(narrow);
   std::vector<Sequence*> all;
+  all.reserve(5);
   for (int i = 0; i < 5; ++i) all.push_back(&driver.add(4, 100));
   driver.next();
   for (int i = 0; i < 50; ++i) {

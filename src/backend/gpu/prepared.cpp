@@ -117,6 +117,7 @@ void PreparedPlan::record() {
     });
   }
   std::vector<gpu::KernelSpec> specs;
+  specs.reserve(uses.size());
   for (const KernelUse& use : uses) specs.push_back(use.spec);
   const std::vector<gpu::KernelPtr> kernels = cache_.compile(specs);
 
