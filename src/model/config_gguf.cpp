@@ -8,22 +8,44 @@
 namespace wisp::model {
 namespace {
 
+// A number that some writers store as 0 where the model has none.
+std::optional<double> get_nonzero(const GgufFields& fields, std::string_view key) {
+  const std::optional<double> value = fields.get_number(key);
+  return value == 0.0 ? std::nullopt : value;
+}
+
+// A factor without a type is linear scaling; scale_linear is the older name of the factor.
+void read_scaling(const GgufFields& fields, RopeConfig& rope) {
+  std::optional<double> factor = get_nonzero(fields, "rope.scaling.factor");
+  if (!factor) factor = get_nonzero(fields, "rope.scale_linear");
+  rope.factor = factor.value_or(1.0);
+  const std::string* type = fields.find_string("rope.scaling.type");
+  if (type == nullptr || *type == "linear") {
+    rope.scaling = factor ? RopeScaling::linear : RopeScaling::none;
+  } else if (*type == "yarn") {
+    rope.scaling = RopeScaling::yarn;
+  } else if (*type != "none") {
+    fail("{}.rope.scaling.type: '{}' is not supported", fields.arch(), *type);
+  }
+  const double amplitude = fields.get_number("rope.scaling.attn_factor").value_or(1.0);
+  if (amplitude != 1.0) {
+    fail("{}.rope.scaling.attn_factor: {} is not supported", fields.arch(), amplitude);
+  }
+}
+
 void read_rope(const GgufFields& fields, ModelConfig& c) {
   c.rope.theta = fields.get_number("rope.freq_base").value_or(10000.0);
   c.rope.rotary_dim = fields.get_uint("rope.dimension_count").value_or(c.head_dim);
-  const std::string* type = fields.find_string("rope.scaling.type");
-  if (type != nullptr && *type == "linear") {
-    c.rope.scaling = RopeScaling::linear;
-  } else if (type != nullptr && *type == "yarn") {
-    c.rope.scaling = RopeScaling::yarn;
-  } else if (type != nullptr && *type != "none") {
-    fail("{}.rope.scaling.type: '{}' is not supported", fields.arch(), *type);
-  }
-  c.rope.factor = fields.get_number("rope.scaling.factor").value_or(1.0);
+  read_scaling(fields, c.rope);
   c.rope.original_context =
       fields.get_uint("rope.scaling.original_context_length").value_or(c.max_position_embeddings);
   c.rope.beta_fast = fields.get_number("rope.scaling.yarn_beta_fast").value_or(c.rope.beta_fast);
   c.rope.beta_slow = fields.get_number("rope.scaling.yarn_beta_slow").value_or(c.rope.beta_slow);
+  // The converter stores attention_factor here. llama.cpp's own writer always writes 1, beside an
+  // ext_factor below 0 for "not set": the factor is to be computed then.
+  if (fields.get_number("rope.scaling.yarn_ext_factor").value_or(1.0) >= 0.0) {
+    c.rope.attention_factor = fields.get_number("rope.scaling.yarn_attn_factor");
+  }
 }
 
 }  // namespace
@@ -72,7 +94,7 @@ ModelConfig read_gguf_config(const GgufFields& fields) {
   c.rms_norm_eps =
       static_cast<float>(fields.get_number("attention.layer_norm_rms_epsilon").value_or(1e-6));
   c.attention_scale =
-      static_cast<float>(fields.get_number("attention.scale")
+      static_cast<float>(get_nonzero(fields, "attention.scale")
                              .value_or(1.0 / std::sqrt(static_cast<double>(c.head_dim))));
   read_rope(fields, c);
   const uint32_t window = fields.get_uint("attention.sliding_window").value_or(0);

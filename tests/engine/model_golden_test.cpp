@@ -12,9 +12,10 @@ namespace wisp::engine {
 namespace {
 
 constexpr const char* kModels[] = {
-    "llama",     "llama31_rope", "llama_tied_bias", "llama_linear_rope", "llama_yarn",
-    "llama_kv1", "qwen3_odd",    "mistral_swa",     "mistral_wide_head", "qwen2",
-    "qwen3",     "smollm3",      "ministral3",      "ministral3_scaled"};
+    "llama",      "llama31_rope", "llama_tied_bias", "llama_linear_rope", "llama_yarn",
+    "llama_kv1",  "qwen3_odd",    "mistral_swa",     "mistral_wide_head", "qwen2",
+    "qwen3",      "smollm3",      "ministral3",      "ministral3_scaled", "gguf_llama",
+    "gguf_qwen3", "gguf_smollm3", "gguf_ministral3"};
 
 using Param = std::tuple<const char*, backend::Choice, model::Math>;
 
@@ -50,7 +51,7 @@ TEST_P(GoldenTest, LogitsAndGreedyTokens) {
   const auto [name, backend, math] = GetParam();
   const Golden golden = load_golden(name);
   const bool exact = math == model::Math::exact;
-  LoadedModel model({.model = golden.folder,
+  LoadedModel model({.model = golden.model,
                      .backend = backend,
                      .math = math,
                      .kv_dtype = exact ? formats::DType::F32 : formats::DType::F16});

@@ -8,8 +8,10 @@
 namespace wisp::engine {
 Golden load_golden(const std::string& name) {
   Golden golden;
-  golden.folder = std::filesystem::path(WISP_SOURCE_DIR) / "tests/data/models" / name;
-  const auto file = formats::open_safetensors(golden.folder / "golden.safetensors");
+  const auto folder = std::filesystem::path(WISP_SOURCE_DIR) / "tests/data/models" / name;
+  const auto gguf = folder / "model.gguf";
+  golden.model = std::filesystem::exists(gguf) ? gguf : folder;
+  const auto file = formats::open_safetensors(folder / "golden.safetensors");
   for (const formats::TensorView& t : file.tensors) {
     const auto copy = [&](auto& out) {
       out.resize(t.data.size() / sizeof(out[0]));

@@ -11,7 +11,7 @@
 namespace wisp::engine {
 
 struct Golden {
-  std::filesystem::path folder;
+  std::filesystem::path model;  // the folder, or the model.gguf in it
   std::vector<int32_t> tokens;
   std::vector<float> logits;  // [tokens, vocab]
   std::vector<int32_t> greedy;

@@ -140,9 +140,8 @@ TEST(ConfigHf, ErrorsNameTheField) {
   }
 }
 
-TEST(ConfigGguf, ReadsKeysBelowTheArchitecture) {
+formats::Metadata gguf_metadata() {
   formats::Metadata metadata;
-  metadata.set("general.architecture", std::string("llama"));
   for (const auto& [key, value] :
        std::vector<std::pair<const char*, int64_t>>{{"context_length", 512},
                                                     {"embedding_length", 64},
@@ -152,12 +151,62 @@ TEST(ConfigGguf, ReadsKeysBelowTheArchitecture) {
                                                     {"attention.head_count_kv", 2}}) {
     metadata.set(std::string("llama.") + key, value);
   }
+  return metadata;
+}
+
+ModelConfig read(const formats::Metadata& metadata) {
+  return read_gguf_config(GgufFields(metadata, "llama"));
+}
+
+TEST(ConfigGguf, ReadsKeysBelowTheArchitecture) {
+  formats::Metadata metadata = gguf_metadata();
   metadata.set("llama.rope.freq_base", 50000.0);
-  const ModelConfig c = read_gguf_config(GgufFields(metadata, "llama"));
+  const ModelConfig c = read(metadata);
   EXPECT_EQ(c.head_dim, 16U);
   EXPECT_EQ(c.rope.theta, 50000.0);
   EXPECT_EQ(c.vocab_size, 0U);
   EXPECT_THROW(read_gguf_config(GgufFields(metadata, "qwen2")), Error);
+}
+
+TEST(ConfigGguf, AFactorAloneIsLinearScaling) {
+  EXPECT_EQ(read(gguf_metadata()).rope.scaling, RopeScaling::none);
+  for (const char* key : {"llama.rope.scaling.factor", "llama.rope.scale_linear"}) {
+    formats::Metadata metadata = gguf_metadata();
+    metadata.set(key, 4.0);
+    EXPECT_EQ(read(metadata).rope.scaling, RopeScaling::linear) << key;
+    EXPECT_EQ(read(metadata).rope.factor, 4.0) << key;
+    metadata.set("llama.rope.scaling.type", std::string("none"));
+    EXPECT_EQ(read(metadata).rope.scaling, RopeScaling::none) << key;
+  }
+}
+
+TEST(ConfigGguf, YarnTakesAStoredAttentionFactor) {
+  formats::Metadata metadata = gguf_metadata();
+  metadata.set("llama.rope.scaling.type", std::string("yarn"));
+  metadata.set("llama.rope.scaling.factor", 4.0);
+  EXPECT_FALSE(read(metadata).rope.attention_factor);
+  metadata.set("llama.rope.scaling.yarn_attn_factor", 1.5);
+  EXPECT_EQ(read(metadata).rope.attention_factor, 1.5);
+  metadata.set("llama.rope.scaling.attn_factor", 2.0);
+  EXPECT_THROW(read(metadata), Error);
+}
+
+// llama.cpp's own writer stores every number it knows, also those that a model leaves out.
+TEST(ConfigGguf, ZerosStandForNothing) {
+  formats::Metadata metadata = gguf_metadata();
+  metadata.set("llama.attention.scale", 0.0);
+  metadata.set("llama.attention.sliding_window", int64_t{0});
+  metadata.set("llama.rope.scaling.type", std::string("linear"));
+  metadata.set("llama.rope.scaling.factor", 0.0);
+  metadata.set("llama.rope.scaling.attn_factor", 1.0);
+  metadata.set("llama.rope.scaling.yarn_ext_factor", -1.0);
+  metadata.set("llama.rope.scaling.yarn_attn_factor", 1.0);
+  const ModelConfig c = read(metadata);
+  EXPECT_FLOAT_EQ(c.attention_scale, 0.25F);
+  EXPECT_EQ(c.layers[0].window, 0U);
+  EXPECT_EQ(c.rope.scaling, RopeScaling::none);
+  EXPECT_EQ(c.rope.factor, 1.0);
+  EXPECT_FALSE(c.rope.attention_factor);
 }
 
 }  // namespace
