@@ -6,8 +6,8 @@ void Error::rethrow_in(std::string_view context) const {
   throw Error(fmt::format("{}: {}", context, what()));
 }
 
-void ensure(bool condition, std::string_view what) {
-  if (!condition) throw std::logic_error("internal error: " + std::string(what));
+void fail_promise(std::string_view what) {
+  throw std::logic_error("internal error: " + std::string(what));
 }
 
 }  // namespace wisp

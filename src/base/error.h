@@ -38,6 +38,9 @@ decltype(auto) with_context(std::string_view context, Body&& body) {
 }
 
 // A broken promise of our own code (never of input): throws std::logic_error naming the place.
-void ensure(bool condition, std::string_view what);
+[[noreturn]] void fail_promise(std::string_view what);
+inline void ensure(bool condition, std::string_view what) {
+  if (!condition) fail_promise(what);
+}
 
 }  // namespace wisp

@@ -126,7 +126,8 @@ size_t Recording::dispatch(Dispatch dispatch) {
   ensure(dispatch.kernel != nullptr, "a dispatch has a kernel");
   Step step;
   step.kernel = dispatch.kernel;
-  step.name = dispatch.name.empty() ? step.kernel->label() : std::move(dispatch.name);
+  step.name = std::move(dispatch.name);
+  if (step.name.empty()) step.name = step.kernel->label();
   with_context(fmt::format("kernel '{}'", step.kernel->label()),
                [&] { make_group(step, dispatch.bindings); });
   const uint32_t bytes = step.kernel->params_bytes();
