@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Compare wisp with llama.cpp on a real GGUF file: prompt ids and logits over prompts of eight kinds.
 
-usage: compare_logits.py LIBDIR MODEL.gguf WISP [--backend cpu|webgpu] [--f16 F16.gguf] [--tokens 64] [--only KIND,...]
+usage: compare_logits.py LIBDIR MODEL.gguf WISP [--backend cpu|webgpu] [--f16 F16.gguf] [--kv f32] [--tokens 64] [--only KIND,...]
 
 llama.cpp continues each prompt greedily; wisp is fed prompt and continuation (--math exact) and its logits at the
 continued positions must differ by at most --tolerance std (0.1; 0.02 with --f16, which names the same model with weights
 expanded to F16: llama.cpp then rounds no activations), the arg-max being the same wherever llama.cpp's two best are more
-than twice that apart. Needs numpy. Prints a line a prompt and `N passed, N failed`; exits 1 if any failed."""
+than twice that apart. With `--kv f32` both keep keys and values in f32 (llama.cpp's f16 cache also sums values in f16,
+which shows in long prompts). Needs numpy. Prints a line a prompt and `N passed, N failed`; exits 1 if any failed."""
 
 import argparse
 import json
@@ -75,6 +76,7 @@ def main():
     parser.add_argument("wisp")
     parser.add_argument("--backend", default="cpu")
     parser.add_argument("--f16")
+    parser.add_argument("--kv", choices=["f16", "f32"], default="f16")
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--long", type=int, default=3000)
     parser.add_argument("--only", default="")
@@ -90,7 +92,7 @@ def main():
             continue
         ids = model.tokenize(text, add_special=True)
         ours = [int(i) for i in run_wisp(args.wisp, "tokenize", "-m", args.model, text).strip().split(",")]
-        session = model.session(len(ids) + args.tokens + 8)
+        session = model.session(len(ids) + args.tokens + 8, args.kv == "f32")
         tokens, rows = session.greedy(ids, args.tokens)
         session.close()
         with tempfile.TemporaryDirectory() as folder:
@@ -98,7 +100,7 @@ def main():
             listing = pathlib.Path(folder, "tokens")
             listing.write_text(",".join(map(str, ids + tokens[:-1])))
             run_wisp(args.wisp, "logits", "-m", path, "--tokens", f"@{listing}", "-o", out, "--math", "exact",
-                     "--backend", args.backend)
+                     "--backend", args.backend, "--kv", args.kv)
             got = read_logits(out)[len(ids) - 1 :]
         error, differing = compare(got, np.stack([np.frombuffer(row, np.float32) for row in rows]), tolerance)
         ok = ours == ids and error <= tolerance and differing == 0

@@ -87,8 +87,13 @@ class Model:
         count = self.lib.llama_tokenize(self.vocab, raw, len(raw), ids, len(ids), add_special, parse_special)
         return list(ids[:count])
 
-    def session(self, context):
-        return Session(self, context)
+    def session(self, context, kv_f32=False):
+        return Session(self, context, kv_f32)
+
+
+# 32-bit words of llama_context_params (llama.h of libllama 0.4.0) and their default values.
+FLASH_ATTENTION, TYPE_K, TYPE_V = 13, 26, 27
+AUTO, F16 = 0xFFFFFFFF, 1
 
 
 class Session:
@@ -96,11 +101,16 @@ class Session:
 
     BATCH = 512
 
-    def __init__(self, model, context):
+    def __init__(self, model, context, kv_f32):
+        """kv_f32: keys and values stay f32, instead of f16 that flash attention also sums in f16."""
         self.model, self.lib, self.position = model, model.lib, 0
         params = self.lib.llama_context_default_params()
         words = ctypes.cast(ctypes.byref(params), ctypes.POINTER(ctypes.c_uint32))
         words[0], words[1], words[2], words[3] = context, self.BATCH, self.BATCH, 1
+        if kv_f32:
+            if (words[FLASH_ATTENTION], words[TYPE_K], words[TYPE_V]) != (AUTO, F16, F16):
+                raise SystemExit("llama_context_params of this libllama has another layout")
+            words[FLASH_ATTENTION], words[TYPE_K], words[TYPE_V] = 0, 0, 0  # off, F32, F32
         self.handle = self.lib.llama_init_from_model(model.handle, params)
         if not self.handle:
             raise SystemExit("llama.cpp cannot make a context")
