@@ -134,8 +134,13 @@ void run_jobs(engine::Engine& engine, std::vector<Job>& jobs, LogitsFile* file) 
   }
 }
 
-void print_jobs(const std::vector<Job>& jobs, bool as_json) {
-  if (as_json) {
+// JSON: the answers to the lines of a batch are lines too, the copies of a prompt one object.
+void print_jobs(const std::vector<Job>& jobs, const GenerateFlags& flags) {
+  if (flags.json && !flags.batch.empty()) {
+    for (const Job& job : jobs) print(json{{"tokens", job.tokens}}.dump() + "\n");
+    return;
+  }
+  if (flags.json) {
     json lines = json::array();
     for (const Job& job : jobs) lines.push_back(job.tokens);
     print(json{{"tokens", std::move(lines)}}.dump() + "\n");
@@ -169,7 +174,7 @@ void run_generate(const GenerateFlags& flags) {
     ensure(job.tokens.size() == job.rows, "generate: the engine gave another number of tokens");
   }
   if (file) file->commit();
-  print_jobs(jobs, flags.json);
+  print_jobs(jobs, flags);
   print_profile(*model, flags.compute);
 }
 
@@ -197,7 +202,10 @@ void add_generate(CLI::App& app) {
                   "from which the tokens were chosen")
       ->option_text("FILE")
       ->check(check_path);
-  command.add_flag("--json", flags->json, "print {\"tokens\":[[...],...]} instead of 1,2,3 lines");
+  command.add_flag(
+      "--json", flags->json,
+      "print {\"tokens\":[[...],...]}, or a line {\"tokens\":[...]} for each line of a batch, "
+      "instead of 1,2,3 lines");
   tokens->needs(count)->excludes(batch);
   count->needs(tokens);
   add_compute_flags(command, flags->compute);

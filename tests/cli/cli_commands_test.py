@@ -73,10 +73,16 @@ class GenerateTest(Case):
         return json.loads(output("generate", "-m", MODELS / "llama", "--backend", backend, *PRECISE,
                                  "--json", *args))
 
-    def write_batch(self, lines):
+    def generate_batch(self, lines, *args):
+        """The tokens of each answer."""
         path = self.folder / "batch.jsonl"
         path.write_text("".join(json.dumps({"tokens": t, "n": n}) + "\n" for t, n in lines))
-        return path
+        printed = output("generate", "-m", MODELS / "llama", *EXACT, "--json", "--batch", path,
+                         *args)
+        answers = [json.loads(line) for line in printed.splitlines()]
+        for answer in answers:
+            self.assertEqual(list(answer), ["tokens"])
+        return [answer["tokens"] for answer in answers]
 
     def test_greedy_tokens(self):
         tokens, _, greedy = golden("llama")
@@ -118,27 +124,26 @@ class GenerateTest(Case):
         alone = {}
         for i, (prompt, count) in enumerate(lines):
             path = self.folder / "alone.safetensors"
-            got = self.generate("--batch", self.write_batch([(prompt, count)]), "--logits", path)
-            alone[i] = (got["tokens"][0], read_safetensors(path)["logits.0"])
-            self.assertEqual(len(got["tokens"][0]), count)
+            [got] = self.generate_batch([(prompt, count)], "--logits", path)
+            alone[i] = (got, read_safetensors(path)["logits.0"])
+            self.assertEqual(len(got), count)
             self.assertEqual(alone[i][1][0], [count, 288])
-        batch = self.write_batch(lines)
         for flags in ([], ["--shuffle", "1"], ["--shuffle", "77"]):
             path = self.folder / "all.safetensors"
-            got = self.generate("--batch", batch, "--logits", path, *flags)
+            got = self.generate_batch(lines, "--logits", path, *flags)
             tensors = read_safetensors(path)
             self.assertEqual(sorted(tensors), [f"logits.{i}" for i in range(len(lines))])
             for i in range(len(lines)):
-                self.assertEqual((got["tokens"][i], tensors[f"logits.{i}"]), alone[i])
+                self.assertEqual((got[i], tensors[f"logits.{i}"]), alone[i])
 
     def test_logits_choose_the_tokens(self):
         tokens, want, greedy = golden("llama")
         path = self.folder / "out.safetensors"
-        got = self.generate("--batch", self.write_batch([(tokens, 5)]), "--logits", path)
+        [got] = self.generate_batch([(tokens, 5)], "--logits", path)
         (rows, vocab), logits = read_safetensors(path)["logits.0"]
         self.assertEqual(rows, 5)
         best = [max(range(vocab), key=lambda t: (logits[i * vocab + t], -t)) for i in range(5)]
-        self.assertEqual(best, got["tokens"][0])
+        self.assertEqual(best, got)
         self.assertEqual(best, greedy[:5])
         self.assertLess(max(abs(a - b) for a, b in zip(logits[:vocab], want[-1])), 1e-3)
 
