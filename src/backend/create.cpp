@@ -16,12 +16,15 @@ bool has_real_gpu() {
 
 }  // namespace
 
-std::unique_ptr<Backend> create(const CreateOptions& options) {
+Factory make_factory(const CreateOptions& options) {
   const bool webgpu =
       options.choice == Choice::webgpu ||
       (options.choice == Choice::automatic && (!options.adapter.empty() || has_real_gpu()));
-  if (!webgpu) return make_cpu_backend(options.threads);
-  return make_gpu_backend({.device = {.adapter = options.adapter}});
+  if (!webgpu) return [threads = options.threads] { return make_cpu_backend(threads); };
+  const auto context = std::make_shared<GpuContext>(gpu::DeviceOptions{.adapter = options.adapter});
+  return [context] { return make_gpu_backend({.context = context}); };
 }
+
+std::unique_ptr<Backend> create(const CreateOptions& options) { return make_factory(options)(); }
 
 }  // namespace wisp::backend

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -21,7 +22,11 @@ struct CreateOptions {
   uint32_t threads = 0;  // CPU backend; 0: one a processor
 };
 
+// Makes backends that share a device and what was compiled for it; to be used on one thread.
+using Factory = std::function<std::unique_ptr<Backend>()>;
+
 // Throws Error naming the adapters there are when none fits.
+Factory make_factory(const CreateOptions& options);
 std::unique_ptr<Backend> create(const CreateOptions& options);
 
 }  // namespace wisp::backend

@@ -5,9 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/create.h"
+#include "backend/selftest/check.h"
+#include "base/error.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "gpu/device.h"
 
 namespace wisp::cli {
@@ -17,10 +20,39 @@ namespace {
 using json = nlohmann::ordered_json;  // fields in the order written here
 
 struct DevicesFlags {
+  DeviceFlags device;
   bool json = false;
+  bool self_test = false;
 };
 
-void run_devices(const DevicesFlags& flags) {
+// Every op over many shapes: against plain double precision, and bit by bit alone and in a batch.
+void self_test(const DevicesFlags& flags) {
+  const backend::Factory make = backend::make_factory(flags.device.create_options());
+  note(fmt::format("testing {}", make()->info().device));
+  const std::vector<backend::selftest::OpCase> cases = backend::selftest::op_cases();
+  size_t failed = 0;
+  {
+    Progress progress("testing");
+    for (size_t i = 0; i < cases.size(); ++i) {
+      std::string text;
+      try {
+        text = check_case(cases[i], make);
+      } catch (const Error& error) {
+        text = error.what();
+      }
+      if (!text.empty()) {
+        print(fmt::format("FAIL {}: {}\n", cases[i].name, one_line(text)));
+        ++failed;
+      }
+      progress.update(i + 1, cases.size());
+    }
+  }
+  print(fmt::format("{} passed, {} failed\n", cases.size() - failed, failed));
+  flush();
+  if (failed != 0) fail("{} of {} cases of the self-test failed", failed, cases.size());
+}
+
+void list_devices(const DevicesFlags& flags) {
   const std::vector<gpu::AdapterInfo> adapters = gpu::list_adapters();
   const std::string cpu = backend::create({.choice = backend::Choice::cpu})->info().device;
   if (flags.json) {
@@ -52,10 +84,19 @@ void run_devices(const DevicesFlags& flags) {
 void add_devices(CLI::App& app) {
   CLI::App& command = *app.add_subcommand("devices", "list what wisp can compute on");
   const auto flags = std::make_shared<DevicesFlags>();
-  command.add_flag("--json", flags->json, "one JSON object");
+  CLI::Option* json = command.add_flag("--json", flags->json, "one JSON object");
+  command
+      .add_flag("--self-test", flags->self_test,
+                "check what the device computes: every kernel against plain arithmetic, and that "
+                "results do not depend on what else is computed")
+      ->excludes(json);
+  add_device_flags(command, flags->device);
   add_verbose_flag(command);
-  command.footer("Example:\n  wisp devices --json");
-  command.callback([flags] { run_devices(*flags); });
+  command.footer(
+      "Examples:\n"
+      "  wisp devices --json\n"
+      "  wisp devices --self-test --backend webgpu");
+  command.callback([flags] { flags->self_test ? self_test(*flags) : list_devices(*flags); });
 }
 
 }  // namespace wisp::cli

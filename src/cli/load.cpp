@@ -11,21 +11,10 @@
 
 namespace wisp::cli {
 
-namespace {
-
-backend::Choice choice(const std::string& name) {
-  if (name == "cpu") return backend::Choice::cpu;
-  return name == "webgpu" ? backend::Choice::webgpu : backend::Choice::automatic;
-}
-
-}  // namespace
-
 engine::LoadOptions load_options(const std::filesystem::path& model, const ComputeFlags& flags) {
   engine::LoadOptions options;
   options.model = model;
-  options.backend = choice(flags.backend);
-  options.adapter = flags.adapter;
-  options.threads = flags.threads;
+  options.device = flags.create_options();
   options.math = flags.plan.math_mode();
   options.kv_dtype = flags.plan.kv_dtype();
   options.context = flags.plan.context;

@@ -29,6 +29,13 @@ void add_verbose_flag(CLI::App& command) {
       ->group(kGroup);
 }
 
+backend::CreateOptions DeviceFlags::create_options() const {
+  backend::CreateOptions options{.adapter = adapter, .threads = threads};
+  if (backend == "cpu") options.choice = backend::Choice::cpu;
+  if (backend == "webgpu") options.choice = backend::Choice::webgpu;
+  return options;
+}
+
 void add_plan_flags(CLI::App& command, PlanFlags& flags) {
   command
       .add_option("--math", flags.math,
@@ -48,7 +55,7 @@ void add_plan_flags(CLI::App& command, PlanFlags& flags) {
       ->group(kGroup);
 }
 
-void add_compute_flags(CLI::App& command, ComputeFlags& flags) {
+void add_device_flags(CLI::App& command, DeviceFlags& flags) {
   command
       .add_option("--backend", flags.backend,
                   "auto (default) takes a real GPU, else the CPU; webgpu the best adapter there is")
@@ -62,6 +69,10 @@ void add_compute_flags(CLI::App& command, ComputeFlags& flags) {
       ->check(CLI::Range(1U, kMaxThreads))
       ->option_text("N")
       ->group(kGroup);
+}
+
+void add_compute_flags(CLI::App& command, ComputeFlags& flags) {
+  add_device_flags(command, flags);
   add_plan_flags(command, flags.plan);
   command.add_flag("--profile", flags.profile, "print on stderr where the time went")
       ->group(kGroup);

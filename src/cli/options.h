@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "backend/create.h"
 #include "formats/dtype.h"
 #include "model/model.h"
 
@@ -31,15 +32,22 @@ struct PlanFlags {
   formats::DType kv_dtype() const;
 };
 
-// How and where to compute.
-struct ComputeFlags {
+// Where to compute.
+struct DeviceFlags {
   std::string backend = "auto";
   std::string adapter;
   uint32_t threads = 0;  // 0: one a processor
+
+  backend::CreateOptions create_options() const;
+};
+
+// How and where to compute.
+struct ComputeFlags : DeviceFlags {
   PlanFlags plan;
   bool profile = false;
 };
 
+void add_device_flags(CLI::App& command, DeviceFlags& flags);
 void add_plan_flags(CLI::App& command, PlanFlags& flags);
 void add_compute_flags(CLI::App& command, ComputeFlags& flags);
 void add_verbose_flag(CLI::App& command);

@@ -40,8 +40,7 @@ LoadedModel::LoadedModel(const LoadOptions& options)
       static_cast<uint32_t>(round_up(std::max(1U, options.prefill_chunk), 64));
   engine_options_.shuffle_seed = options.shuffle_seed;
 
-  backend_ = backend::create(
-      {.choice = options.backend, .adapter = options.adapter, .threads = options.threads});
+  backend_ = backend::create(options.device);
   backend_->load({.resources = model_.resources,
                   .weights = model_.weights.parts,
                   .num_pages = engine_options_.num_pages,

@@ -19,9 +19,7 @@ namespace wisp::engine {
 
 struct LoadOptions {
   std::filesystem::path model;
-  backend::Choice backend = backend::Choice::automatic;
-  std::string adapter;   // index or part of the name; empty: the best
-  uint32_t threads = 0;  // CPU backend; 0: one a processor
+  backend::CreateOptions device;
   model::Math math = model::Math::fast;
   formats::DType kv_dtype = formats::DType::F16;
   uint32_t context = 0;    // positions a sequence; 0: the model's, at most 8,192

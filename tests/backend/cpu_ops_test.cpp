@@ -2,44 +2,36 @@
 #include <gtest/gtest.h>
 
 #include "backend/cpu/backend.h"
-#include "op_harness.h"
-#include "reference.h"
+#include "backend/selftest/check.h"
 
-namespace wisp {
+namespace wisp::backend::selftest {
 namespace {
 
-const std::vector<op_test::OpCase>& all_cases() {
-  static const std::vector<op_test::OpCase> cases = op_test::op_cases();
+const std::vector<OpCase>& all_cases() {
+  static const std::vector<OpCase> cases = op_cases();
   return cases;
 }
 
-op_test::CaseRun run_on_cpu(const op_test::OpCase& op_case, size_t threads) {
-  return op_test::run_case(*backend::make_cpu_backend(threads), op_case);
+CaseRun run_on_cpu(const OpCase& op_case, size_t threads) {
+  return run_case(*make_cpu_backend(threads), op_case);
 }
 
 class CpuOps : public ::testing::TestWithParam<size_t> {
  protected:
-  const op_test::OpCase& op_case() const { return all_cases()[GetParam()]; }
+  const OpCase& op_case() const { return all_cases()[GetParam()]; }
 };
 
-TEST_P(CpuOps, MatchReference) {
-  const op_test::CaseRun run = run_on_cpu(op_case(), 2);
-  EXPECT_EQ(op_test::difference(op_case(), run, op_test::run_reference(op_case())), "");
+TEST_P(CpuOps, MatchReferenceAndColumnsAlone) {
+  EXPECT_EQ(check_case(op_case(), [] { return make_cpu_backend(2); }), "");
 }
 
 TEST_P(CpuOps, BitsDoNotDependOnThreads) {
-  const op_test::CaseRun run = run_on_cpu(op_case(), 1);
-  EXPECT_EQ(op_test::differing_bits(op_case(), run, run_on_cpu(op_case(), 3)), "");
-}
-
-TEST_P(CpuOps, BitsDoNotDependOnColumns) {
-  const op_test::CaseRun run = run_on_cpu(op_case(), 2);
-  const op_test::CaseRun alone = run_on_cpu(op_test::columns_alone(op_case()), 1);
-  EXPECT_EQ(op_test::differing_bits(op_case(), run, op_test::join_columns(op_case(), alone)), "");
+  const CaseRun run = run_on_cpu(op_case(), 1);
+  EXPECT_EQ(differing_bits(op_case(), run, run_on_cpu(op_case(), 3)), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CpuOps, ::testing::Range(size_t{0}, all_cases().size()),
                          [](const auto& info) { return all_cases()[info.param].name; });
 
 }  // namespace
-}  // namespace wisp
+}  // namespace wisp::backend::selftest

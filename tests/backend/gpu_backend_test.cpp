@@ -6,28 +6,26 @@
 #include <numeric>
 #include <set>
 
+#include "backend/selftest/op_case.h"
 #include "base/error.h"
 #include "gpu_context.h"
-#include "op_harness.h"
 
-namespace wisp::op_test {
+namespace wisp::backend::selftest {
 namespace {
 
-using backend::Backend;
-using backend::PlanHandle;
 using formats::DType;
 using plan::KernelClass;
 using plan::Rows;
 using plan::ValueType;
 
 std::unique_ptr<Backend> shared_backend() {
-  return backend::make_gpu_backend({.context = shared_context()});
+  return make_gpu_backend({.context = shared_context()});
 }
 
 std::unique_ptr<Backend> masked_backend(std::function<void(gpu::Capabilities&)> mask) {
-  backend::GpuBackendOptions options;
+  GpuBackendOptions options;
   options.device.mask = std::move(mask);
-  return backend::make_gpu_backend(options);
+  return make_gpu_backend(options);
 }
 
 backend::LoadOptions load_options(const OpCase& op_case) {
@@ -254,8 +252,7 @@ TEST(GpuBackend, SaysWhatIsNeededAndWhatThereIs) {
 
   OpCase model = small_model(1);
   model.num_pages = 100000;
-  const auto budget =
-      backend::make_gpu_backend({.context = shared_context(), .memory_budget = 1 << 20});
+  const auto budget = make_gpu_backend({.context = shared_context(), .memory_budget = 1 << 20});
   EXPECT_EQ(error_of([&] { budget->load(load_options(model)); }),
             "weights of 0 MiB and a KV cache of 195 MiB need 195 MiB; there are 1 MiB");
 
@@ -304,4 +301,4 @@ TEST(GpuBackend, ProfileNamesOps) {
 }
 
 }  // namespace
-}  // namespace wisp::op_test
+}  // namespace wisp::backend::selftest

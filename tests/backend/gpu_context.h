@@ -5,11 +5,11 @@
 
 #include "backend/gpu/backend.h"
 
-namespace wisp::op_test {
+namespace wisp::backend::selftest {
 
 // plain: every optional feature of the adapter is switched off.
-inline std::shared_ptr<backend::GpuContext> shared_context(bool plain = false) {
-  static std::shared_ptr<backend::GpuContext> contexts[2];
+inline std::shared_ptr<GpuContext> shared_context(bool plain = false) {
+  static std::shared_ptr<GpuContext> contexts[2];
   if (!contexts[plain]) {
     gpu::DeviceOptions options;
     options.mask = [plain](gpu::Capabilities& c) {
@@ -17,9 +17,9 @@ inline std::shared_ptr<backend::GpuContext> shared_context(bool plain = false) {
       c.f16 = c.subgroups = c.packed_dot = c.immediates = false;
       c.matrices.clear();
     };
-    contexts[plain] = std::make_shared<backend::GpuContext>(options);
+    contexts[plain] = std::make_shared<GpuContext>(options);
   }
   return contexts[plain];
 }
 
-}  // namespace wisp::op_test
+}  // namespace wisp::backend::selftest

@@ -3,11 +3,10 @@
 // optional feature switched off.
 #include <gtest/gtest.h>
 
+#include "backend/selftest/check.h"
 #include "gpu_context.h"
-#include "op_harness.h"
-#include "reference.h"
 
-namespace wisp::op_test {
+namespace wisp::backend::selftest {
 namespace {
 
 const std::vector<OpCase>& all_cases() {
@@ -18,13 +17,8 @@ const std::vector<OpCase>& all_cases() {
 class GpuOps : public testing::TestWithParam<size_t> {
  protected:
   static void check(const OpCase& op_case, bool plain) {
-    const auto run = [&](const OpCase& which) {
-      return run_case(*backend::make_gpu_backend({.context = shared_context(plain)}), which);
-    };
-    const CaseRun together = run(op_case);
-    EXPECT_EQ(difference(op_case, together, run_reference(op_case)), "");
-    const CaseRun alone = run(columns_alone(op_case));
-    EXPECT_EQ(differing_bits(op_case, together, join_columns(op_case, alone)), "");
+    const auto make = [&] { return make_gpu_backend({.context = shared_context(plain)}); };
+    EXPECT_EQ(check_case(op_case, make), "");
   }
 };
 
@@ -54,4 +48,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, GpuOps, testing::Range<size_t>(0, all_cases().si
 INSTANTIATE_TEST_SUITE_P(Cases, PlainGpuOps, testing::ValuesIn(plain_cases()), kCaseName);
 
 }  // namespace
-}  // namespace wisp::op_test
+}  // namespace wisp::backend::selftest

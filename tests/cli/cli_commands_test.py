@@ -167,6 +167,13 @@ class GenerateTest(Case):
                 self.assertIn(reason, done.stderr)
 
 
+class DevicesTest(Case):
+    def test_self_test(self):
+        done = run("devices", "--self-test", "--backend", "cpu")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"\A[1-9]\d* passed, 0 failed\n\Z")
+
+
 class InspectTest(Case):
     def test_json(self):
         got = json.loads(output("inspect", MODELS / "llama", "--json", "--tensors", "--plan"))

@@ -52,7 +52,7 @@ TEST_P(GoldenTest, LogitsAndGreedyTokens) {
   const Golden golden = load_golden(name);
   const bool exact = math == model::Math::exact;
   LoadedModel model({.model = golden.model,
-                     .backend = backend,
+                     .device = {.choice = backend},
                      .math = math,
                      .kv_dtype = exact ? formats::DType::F32 : formats::DType::F16});
   const float tolerance = !exact ? 0.03F : backend == backend::Choice::cpu ? 3e-4F : 6e-4F;

@@ -31,7 +31,7 @@ std::vector<Request> mixed_requests(size_t count, uint32_t vocab, uint32_t max_p
 LoadedModel load(const Golden& golden, backend::Choice backend, uint32_t slots,
                  std::optional<uint64_t> seed) {
   return LoadedModel({.model = golden.model,
-                      .backend = backend,
+                      .device = {.choice = backend},
                       .context = 384,
                       .max_slots = slots,
                       .prefill_chunk = 128,

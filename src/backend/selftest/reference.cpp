@@ -1,4 +1,4 @@
-#include "reference.h"
+#include "backend/selftest/reference.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "formats/half.h"
 
-namespace wisp::op_test {
+namespace wisp::backend::selftest {
 namespace {
 
 using Matrix = std::vector<std::vector<double>>;  // [rows][width]
@@ -77,7 +77,7 @@ class Reference {
   void apply(const plan::Embed& op) {
     Matrix& out = at(op.out);
     out.clear();
-    for (const backend::Column& column : step_->columns) {
+    for (const Column& column : step_->columns) {
       const int32_t token = column.token.value_or(last_token_[column.slot]);
       out.push_back(at(op.table)[static_cast<size_t>(token)]);
       for (double& v : out.back()) v *= op.scale;
@@ -170,7 +170,7 @@ class Reference {
     Matrix& out = at(op.out);
     out.assign(step_->columns.size(), {});
     for (size_t c = 0; c < step_->columns.size(); ++c) {
-      const backend::Column& column = step_->columns[c];
+      const Column& column = step_->columns[c];
       std::vector<double> row = at(op.qkv)[c];
       for (size_t h = 0; h < op.num_heads + kv.num_kv_heads; ++h) {
         double* head = row.data() + h * kv.head_dim;
@@ -202,7 +202,7 @@ class Reference {
     Matrix& out = at(op.out);
     out.assign(step_->columns.size(), {});
     for (size_t c = 0; c < step_->columns.size(); ++c) {
-      const backend::Column& column = step_->columns[c];
+      const Column& column = step_->columns[c];
       out[c].assign(size_t{op.num_heads} * kv.value_dim, 0.0);
       const bool windowed = op.window > 0 && column.position + 1 > op.window;
       const uint32_t first = windowed ? column.position + 1 - op.window : 0;
@@ -288,8 +288,8 @@ class Reference {
   std::vector<int32_t> last_token_;
   std::vector<Cache> keys_;
   std::vector<Cache> cached_values_;
-  const backend::Step* step_ = nullptr;
-  backend::StepResult result_;
+  const Step* step_ = nullptr;
+  StepResult result_;
 };
 
 }  // namespace
@@ -301,4 +301,4 @@ CaseRun run_reference(const OpCase& op_case) {
   return run;
 }
 
-}  // namespace wisp::op_test
+}  // namespace wisp::backend::selftest

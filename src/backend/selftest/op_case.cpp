@@ -1,4 +1,4 @@
-#include "op_harness.h"
+#include "backend/selftest/op_case.h"
 
 #include <fmt/format.h>
 
@@ -11,10 +11,9 @@
 #include "base/error.h"
 #include "formats/half.h"
 
-namespace wisp::op_test {
+namespace wisp::backend::selftest {
 namespace {
 
-using backend::Step;
 using formats::DType;
 
 uint32_t rows_of(const plan::Value& value, const Step& step) {
@@ -95,8 +94,8 @@ std::string wrong_sums(const plan::Value& value, const std::vector<std::byte>& r
 
 }  // namespace
 
-CaseRun run_case(backend::Backend& backend, const OpCase& op_case) {
-  backend::LoadOptions options;
+CaseRun run_case(Backend& backend, const OpCase& op_case) {
+  LoadOptions options;
   options.resources = op_case.resources;
   for (size_t i = 0; i < op_case.weights.size(); ++i) {
     // Several rows come in two parts, as fused projections do.
@@ -113,7 +112,7 @@ CaseRun run_case(backend::Backend& backend, const OpCase& op_case) {
   options.max_slots = op_case.max_slots;
   options.max_pages_per_slot = op_case.max_pages_per_slot;
   backend.load(std::move(options));
-  const backend::PlanHandle plan = backend.prepare(op_case.plan, true);
+  const PlanHandle plan = backend.prepare(op_case.plan, true);
   CaseRun run;
   for (const CaseStep& step : op_case.steps) {
     for (const Input& input : step.inputs) backend.write_value(plan, input.value, input.rows);
@@ -324,4 +323,4 @@ std::vector<OpCase> op_cases() {
   return cases;
 }
 
-}  // namespace wisp::op_test
+}  // namespace wisp::backend::selftest

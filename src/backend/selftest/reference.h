@@ -2,11 +2,11 @@
 // every backend is measured against.
 #pragma once
 
-#include "op_harness.h"
+#include "backend/selftest/op_case.h"
 
-namespace wisp::op_test {
+namespace wisp::backend::selftest {
 
 // Results are rounded to the types of the values.
 CaseRun run_reference(const OpCase& op_case);
 
-}  // namespace wisp::op_test
+}  // namespace wisp::backend::selftest

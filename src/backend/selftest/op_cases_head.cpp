@@ -5,9 +5,9 @@
 #include <limits>
 #include <numeric>
 
-#include "op_harness.h"
+#include "backend/selftest/op_case.h"
 
-namespace wisp::op_test {
+namespace wisp::backend::selftest {
 namespace {
 
 using formats::DType;
@@ -103,12 +103,11 @@ OpCase last_token_case() {
                     .residual = {}});
   b.op(plan::Argmax{.logits = logits});
   b.output(embedded, 1e-6);
-  const auto without_tokens = [](std::vector<backend::Column> columns) {
-    for (backend::Column& column : columns) column.token.reset();
+  const auto without_tokens = [](std::vector<Column> columns) {
+    for (Column& column : columns) column.token.reset();
     return columns;
   };
-  const auto both = [](std::vector<backend::Column> columns,
-                       const std::vector<backend::Column>& more) {
+  const auto both = [](std::vector<Column> columns, const std::vector<Column>& more) {
     columns.insert(columns.end(), more.begin(), more.end());
     return columns;
   };
@@ -134,4 +133,4 @@ void add_head_cases(std::vector<OpCase>& cases) {
   cases.push_back(last_token_case());
 }
 
-}  // namespace wisp::op_test
+}  // namespace wisp::backend::selftest

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cctype>
 
-#include "op_harness.h"
+#include "backend/selftest/op_case.h"
 
-namespace wisp::op_test {
+namespace wisp::backend::selftest {
 namespace {
 
 using formats::DType;
@@ -105,4 +105,4 @@ void add_linear_cases(std::vector<OpCase>& cases) {
   cases.push_back(std::move(b.result()));
 }
 
-}  // namespace wisp::op_test
+}  // namespace wisp::backend::selftest

@@ -1,9 +1,9 @@
 // Embed, RmsNorm, Add, Quantize and Glu.
 #include <fmt/format.h>
 
-#include "op_harness.h"
+#include "backend/selftest/op_case.h"
 
-namespace wisp::op_test {
+namespace wisp::backend::selftest {
 namespace {
 
 using formats::DType;
@@ -115,4 +115,4 @@ void add_pointwise_cases(std::vector<OpCase>& cases) {
   }
 }
 
-}  // namespace wisp::op_test
+}  // namespace wisp::backend::selftest

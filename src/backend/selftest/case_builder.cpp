@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "backend/selftest/op_case.h"
 #include "base/checked.h"
 #include "base/error.h"
-#include "op_harness.h"
 
-namespace wisp::op_test {
+namespace wisp::backend::selftest {
 
 CaseBuilder::CaseBuilder(std::string name, plan::KernelClass kernel_class, Shape shape,
                          uint32_t seed)
@@ -71,8 +71,8 @@ void CaseBuilder::output(plan::ValueId value, double bound) {
   case_.bound = std::max(case_.bound, bound);
 }
 
-std::vector<backend::Column> CaseBuilder::next_columns(uint32_t slot, uint32_t count) {
-  std::vector<backend::Column> columns;
+std::vector<Column> CaseBuilder::next_columns(uint32_t slot, uint32_t count) {
+  std::vector<Column> columns;
   const uint32_t vocab = std::max(1U, case_.resources.vocab_size);
   for (uint32_t i = 0; i < count; ++i) {
     columns.push_back({static_cast<int32_t>(random_() % vocab), next_position_[slot]++, slot});
@@ -80,16 +80,16 @@ std::vector<backend::Column> CaseBuilder::next_columns(uint32_t slot, uint32_t c
   return columns;
 }
 
-void CaseBuilder::step(std::vector<backend::Column> columns, std::vector<uint32_t> logit_columns,
+void CaseBuilder::step(std::vector<Column> columns, std::vector<uint32_t> logit_columns,
                        bool read_logits) {
   CaseStep& step = case_.steps.emplace_back();
   step.step.logit_columns = std::move(logit_columns);
   step.step.read_logits = read_logits;
-  for (const backend::Column& column : columns) {
+  for (const Column& column : columns) {
     const uint32_t needed = column.position / plan::kPageTokens + 1;
     ensure(needed <= case_.max_pages_per_slot, "the case's positions fit its pages");
     if (needed <= pages_[column.slot]) continue;
-    backend::TableUpdate update{column.slot, pages_[column.slot], {}};
+    TableUpdate update{column.slot, pages_[column.slot], {}};
     while (pages_[column.slot] < needed) {
       update.pages.push_back(free_pages_.back());
       free_pages_.pop_back();
@@ -114,4 +114,4 @@ void CaseBuilder::set_input(plan::ValueId value, const std::vector<float>& value
   }
 }
 
-}  // namespace wisp::op_test
+}  // namespace wisp::backend::selftest

@@ -14,7 +14,7 @@
 #include "backend/backend.h"
 #include "plan/plan.h"
 
-namespace wisp::op_test {
+namespace wisp::backend::selftest {
 
 // Rows of one of the plan's inputs, set before a step.
 struct Input {
@@ -23,7 +23,7 @@ struct Input {
 };
 
 struct CaseStep {
-  backend::Step step;
+  Step step;
   std::vector<Input> inputs;
 };
 
@@ -44,12 +44,12 @@ struct OpCase {
 
 struct StepRun {
   std::vector<std::vector<std::byte>> outputs;  // rows of each of OpCase::outputs
-  backend::StepResult result;
+  StepResult result;
 };
 using CaseRun = std::vector<StepRun>;  // by step
 
 // Loads the case into a fresh backend and runs its steps.
-CaseRun run_case(backend::Backend& backend, const OpCase& op_case);
+CaseRun run_case(Backend& backend, const OpCase& op_case);
 
 // The same case with every column in a step of its own; join_columns puts the results of such a run
 // into the form of the whole case, to be compared by same_bits.
@@ -99,10 +99,10 @@ class CaseBuilder {
   void op(const plan::OpBody& body);
   void output(plan::ValueId value, double bound);
   // Columns that all carry tokens drawn from the vocabulary.
-  void step(std::vector<backend::Column> columns, std::vector<uint32_t> logit_columns = {},
+  void step(std::vector<Column> columns, std::vector<uint32_t> logit_columns = {},
             bool read_logits = false);
   // `count` columns of a slot from its next position on.
-  std::vector<backend::Column> next_columns(uint32_t slot, uint32_t count);
+  std::vector<Column> next_columns(uint32_t slot, uint32_t count);
   // Replaces an input of the last step.
   void set_input(plan::ValueId value, const std::vector<float>& values);
 
@@ -133,4 +133,4 @@ void add_attention_cases(std::vector<OpCase>& cases);
 void add_pointwise_cases(std::vector<OpCase>& cases);
 void add_head_cases(std::vector<OpCase>& cases);
 
-}  // namespace wisp::op_test
+}  // namespace wisp::backend::selftest

@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "op_harness.h"
+#include "backend/selftest/op_case.h"
 
-namespace wisp::op_test {
+namespace wisp::backend::selftest {
 namespace {
 
 using formats::DType;
@@ -87,7 +87,7 @@ OpCase attention_case(const AttentionCase& a, KernelClass kernel_class, DType kv
   // A half that is rounded the other way differs by 2^-11 of itself.
   b.output(attention.out, kv_dtype == DType::F16 ? 1e-3 : 2e-5);
   for (const auto& counts : a.steps) {
-    std::vector<backend::Column> columns;
+    std::vector<Column> columns;
     // Slots in falling order: a column's place in the step is not its slot.
     for (uint32_t slot = static_cast<uint32_t>(counts.size()); slot-- > 0;) {
       const auto more = b.next_columns(slot, counts[slot]);
@@ -188,4 +188,4 @@ void add_attention_cases(std::vector<OpCase>& cases) {
   }
 }
 
-}  // namespace wisp::op_test
+}  // namespace wisp::backend::selftest
