@@ -300,7 +300,7 @@ void Device::release_bytes(uint64_t bytes) { state_->bytes -= bytes; }
 uint64_t Device::allocated_bytes() const { return state_->bytes.load(); }
 
 Ticket Device::submit(WGPUCommandBuffer commands) {
-  // The library ends the process when work is submitted to a lost device: learn of a loss first.
+  // Some libraries end the process when work is submitted to a lost device: learn of a loss first.
   if (!lost()) provider::poll(device_.get());
   check();
   const Ticket ticket = ++state_->submitted;

@@ -1,4 +1,4 @@
-// The provider's part: what plain webgpu.h leaves open or what wgpu-native does in its own way.
+// The provider's part: what plain webgpu.h leaves open or what the library does in its own way.
 // Everything here is private to src/gpu. docs/webgpu.md has the reasons.
 #pragma once
 
@@ -19,8 +19,8 @@ inline std::string text(WGPUStringView v) {
 }
 
 // Catches errors that WebGPU calls of this thread report while it lives. Nested scopes: the inner
-// one takes them. wgpu-native shares one stack of error scopes among all threads, so this does not
-// use it: the uncaptured-error callback runs inside the failing call, on the calling thread.
+// one takes them. It uses no error scopes of the library (some share one stack among all threads):
+// the uncaptured-error callback runs inside the failing call, on the calling thread.
 class ErrorScope {
  public:
   ErrorScope();
