@@ -263,6 +263,7 @@ void Device::read_limits() {
   c.subgroups_need_enable = provider::subgroups_need_enable();
   c.max_immediate_size = limits.maxImmediateSize;
   c.immediates = provider::has_immediates(adapter_.get()) && limits.maxImmediateSize > 0;
+  c.matrices = provider::matrices(adapter_.get(), device_.get());
   c.unchecked_shaders = provider::has_unchecked_shaders();
   c.max_buffer_size = limits.maxBufferSize;
   c.max_binding_size = limits.maxStorageBufferBindingSize;

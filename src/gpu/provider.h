@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gpu/capabilities.h"
 #include "gpu/handle.h"
 
 namespace wisp::gpu {
@@ -52,6 +53,8 @@ bool has_immediates(WGPUAdapter adapter);
 // list them and yet refuse them.
 std::vector<WGPUFeatureName> wanted_features(WGPUAdapter adapter);
 bool is_matrix_feature(WGPUFeatureName feature);
+// The cooperative-matrix shapes that a device with the matrix feature names; empty without it.
+std::vector<MatrixConfig> matrices(WGPUAdapter adapter, WGPUDevice device);
 bool subgroups_need_enable();
 bool has_unchecked_shaders();
 WGPUShaderModule make_module(WGPUDevice device, const WGPUShaderModuleDescriptor& descriptor,

@@ -298,6 +298,16 @@ TEST_F(ProviderTest, ObjectsMayOutliveTheirDevice) {
   EXPECT_FALSE(scope.failed());
 }
 
+TEST_F(ProviderTest, MatricesComeOnlyWithTheFeature) {
+  const bool there = wgpuDeviceHasFeature(
+      device(), static_cast<WGPUFeatureName>(WGPUNativeFeature_CooperativeMatrix));
+  EXPECT_TRUE(there || device_->capabilities().matrices.empty());
+  for (const MatrixConfig& config : device_->capabilities().matrices) {
+    EXPECT_EQ(config.m, 16u);
+    EXPECT_EQ(config.accumulator, MatrixType::f32);
+  }
+}
+
 }  // namespace
 }  // namespace wisp::gpu
 
