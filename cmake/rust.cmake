@@ -36,7 +36,9 @@ add_custom_target(rust_build DEPENDS ${rust_stamp})
 add_library(wisp_rust STATIC IMPORTED GLOBAL)
 set_target_properties(wisp_rust PROPERTIES
   IMPORTED_LOCATION ${rust_library}
-  INTERFACE_LINK_LIBRARIES "${CMAKE_DL_LIBS};Threads::Threads;m")
+  INTERFACE_LINK_LIBRARIES "${CMAKE_DL_LIBS};Threads::Threads;m"
+  # Each Rust function is a section: those that nothing calls stay out of the program.
+  INTERFACE_LINK_OPTIONS "$<$<PLATFORM_ID:Linux>:-Wl,--gc-sections>")
 add_dependencies(wisp_rust rust_build)
 
 add_library(text_rs INTERFACE)
