@@ -1,9 +1,5 @@
 # How every target of the project is declared.
 
-# Programs find the WebGPU library where it was fetched (CMake adds that path), beside themselves when
-# they are copied elsewhere, or in the dependencies' folder beside a build folder that was moved.
-set(CMAKE_BUILD_RPATH "$ORIGIN;$ORIGIN/../deps/wgpu/lib")
-
 add_library(wisp_options INTERFACE)
 target_include_directories(wisp_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
 # No contraction of a*b+c: sums must not depend on what the compiler fuses (docs/architecture.md).

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs and fetches what the project needs; whatever is there already is left alone.
 #   tools/setup.sh PART...
-#     build     compilers, libraries, cargo, the WebGPU library, the Rust crates
+#     build     compilers, libraries, cargo, the WebGPU headers, the Rust crates
 #     model     the default model, into build/models
 #     test      what `make test` needs on top of build: a CPU Vulkan driver
 #     checks    what tools/check.py and .ci/run need: clang, its tools, ccache
@@ -17,7 +17,7 @@ build_packages=(build-essential cmake ninja-build git ca-certificates python3 py
   libhwy-dev nlohmann-json3-dev libcli11-dev libfmt-dev libgtest-dev libbenchmark-dev libvulkan1)
 check_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev ccache)
 python_packages=(python3-venv)
-cargo_minimum=1.85
+cargo_minimum=1.87
 
 say() { printf 'setup: %s\n' "$*"; }
 die() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
@@ -73,7 +73,7 @@ install_packages() {
     die "cannot install ${missing[*]}: $(apt_reason "$log") (details: $log)"
 }
 
-# The version of the cargo on PATH as 1.85, or nothing.
+# The version of the cargo on PATH as 1.87, or nothing.
 cargo_version() {
   cargo --version 2>/dev/null | sed -nE 's/^cargo ([0-9]+\.[0-9]+).*/\1/p' || true
 }
@@ -99,15 +99,16 @@ crate_reason() {
   fi
 }
 
-# Downloads the crates of a lock file once, so that the build itself needs no network.
+# Downloads the crates of the lock file that this system needs once, so that the build itself needs
+# no network.
 fetch_crates() {
-  local lock=text_rs/Cargo.lock stamp log=build/setup-cargo.log
+  local lock=Cargo.lock host stamp log=build/setup-cargo.log
   [ -f "$lock" ] || return 0
   stamp=build/deps/crates-$(sha256sum "$lock" | cut -c 1-16)
   [ -f "$stamp" ] && return 0
   say "fetching the Rust crates of $lock"
-  CARGO_NET_RETRY=1 CARGO_HTTP_TIMEOUT=20 cargo fetch --locked \
-    --manifest-path text_rs/Cargo.toml >"$log" 2>&1 ||
+  host=$(rustc -vV | sed -n 's/^host: //p')
+  CARGO_NET_RETRY=1 CARGO_HTTP_TIMEOUT=20 cargo fetch --locked --target "$host" >"$log" 2>&1 ||
     die "cannot fetch the crates of $lock: $(crate_reason "$log") (details: $log)"
   rm -f build/deps/crates-*
   touch "$stamp"

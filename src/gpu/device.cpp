@@ -263,6 +263,7 @@ void Device::read_limits() {
   c.subgroups_need_enable = provider::subgroups_need_enable();
   c.max_immediate_size = limits.maxImmediateSize;
   c.immediates = provider::has_immediates(adapter_.get()) && limits.maxImmediateSize > 0;
+  c.matrices = provider::matrices(adapter_.get(), device_.get());
   c.unchecked_shaders = provider::has_unchecked_shaders();
   c.max_buffer_size = limits.maxBufferSize;
   c.max_binding_size = limits.maxStorageBufferBindingSize;
@@ -300,7 +301,7 @@ void Device::release_bytes(uint64_t bytes) { state_->bytes -= bytes; }
 uint64_t Device::allocated_bytes() const { return state_->bytes.load(); }
 
 Ticket Device::submit(WGPUCommandBuffer commands) {
-  // The library ends the process when work is submitted to a lost device: learn of a loss first.
+  // Some libraries end the process when work is submitted to a lost device: learn of a loss first.
   if (!lost()) provider::poll(device_.get());
   check();
   const Ticket ticket = ++state_->submitted;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "base/error.h"
@@ -77,11 +78,50 @@ void measure_subgroups(Device& device, Capabilities& capabilities) {
   });
 }
 
+// Keeps those of the shapes the library names that a kernel gave right results for.
+void measure_matrices(Device& device, Capabilities& capabilities) {
+  constexpr MatrixConfig kConfig{16, 16, 16, MatrixType::f16, MatrixType::f32};
+  bool there = capabilities.has_matrix(kConfig);
+  if (there) capabilities.matrices = {kConfig};
+  attempt(there, "16 x 16 x 16 matrices", [&] {
+    if (!there) return;
+    constexpr size_t kSize = 16;
+    // What the kernel computes: A by rows, B and C by columns.
+    const auto value = [](size_t i, int step, int period) {
+      return static_cast<int>(i) * step % period - period / 2;
+    };
+    std::array<uint32_t, kSize * kSize> data{};
+    // All of a subgroup must take part.
+    const uint32_t threads = std::max(32u, capabilities.subgroup_max_size);
+    run(device,
+        {.label = "matrix",
+         .file = "device/matrix_f16_f32.wgsl",
+         .workgroup_size = {threads, 1, 1},
+         .uses_f16 = true,
+         .uses_matrix = true},
+        data);
+    for (size_t column = 0; column < kSize; ++column) {
+      for (size_t row = 0; row < kSize; ++row) {
+        int expected = value(column * kSize + row, 3, 17);
+        for (size_t k = 0; k < kSize; ++k) {
+          expected += value(row * kSize + k, 7, 13) * value(column * kSize + k, 5, 11);
+        }
+        const auto found = std::bit_cast<float>(data[column * kSize + row]);
+        if (found != static_cast<float>(expected)) {
+          fail("element {}, {} is {}, not {}", row, column, found, expected);
+        }
+      }
+    }
+  });
+  if (!there) capabilities.matrices.clear();
+}
+
 }  // namespace
 
 void measure_capabilities(Device& device, Capabilities& capabilities) {
   measure_packed_dot(device, capabilities);
   measure_subgroups(device, capabilities);
+  measure_matrices(device, capabilities);
 }
 
 }  // namespace wisp::gpu

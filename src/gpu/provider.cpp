@@ -3,6 +3,11 @@
 #include <webgpu/wgpu.h>
 
 #include <cstdlib>
+#include <optional>
+
+#ifdef WISP_WEBGPU_RS
+#include <wisp_webgpu.h>
+#endif
 
 namespace wisp::gpu {
 namespace {
@@ -57,6 +62,28 @@ bool has_immediates(WGPUAdapter adapter) {
 bool is_matrix_feature(WGPUFeatureName feature) {
   return feature == native(WGPUNativeFeature_CooperativeMatrix);
 }
+
+#ifdef WISP_WEBGPU_RS
+std::vector<MatrixConfig> matrices(WGPUAdapter adapter, WGPUDevice device) {
+  std::vector<MatrixConfig> configs;
+  if (!wgpuDeviceHasFeature(device, native(WGPUNativeFeature_CooperativeMatrix))) return configs;
+  std::vector<WispMatrixConfig> raw(wispAdapterGetMatrixConfigs(adapter, nullptr, 0));
+  wispAdapterGetMatrixConfigs(adapter, raw.data(), raw.size());
+  const auto type = [](uint32_t scalar) -> std::optional<MatrixType> {
+    if (scalar == WispScalar_F16) return MatrixType::f16;
+    if (scalar == WispScalar_F32) return MatrixType::f32;
+    return std::nullopt;
+  };
+  for (const WispMatrixConfig& one : raw) {
+    const std::optional<MatrixType> input = type(one.input);
+    const std::optional<MatrixType> accumulator = type(one.accumulator);
+    if (input && accumulator) configs.push_back({one.m, one.n, one.k, *input, *accumulator});
+  }
+  return configs;
+}
+#else
+std::vector<MatrixConfig> matrices(WGPUAdapter, WGPUDevice) { return {}; }  // none is told
+#endif
 
 std::vector<WGPUFeatureName> wanted_features(WGPUAdapter adapter) {
   std::vector<WGPUFeatureName> wanted;

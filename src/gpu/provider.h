@@ -1,4 +1,4 @@
-// The provider's part: what plain webgpu.h leaves open or what wgpu-native does in its own way.
+// The provider's part: what plain webgpu.h leaves open or what the library does in its own way.
 // Everything here is private to src/gpu. docs/webgpu.md has the reasons.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gpu/capabilities.h"
 #include "gpu/handle.h"
 
 namespace wisp::gpu {
@@ -19,8 +20,8 @@ inline std::string text(WGPUStringView v) {
 }
 
 // Catches errors that WebGPU calls of this thread report while it lives. Nested scopes: the inner
-// one takes them. wgpu-native shares one stack of error scopes among all threads, so this does not
-// use it: the uncaptured-error callback runs inside the failing call, on the calling thread.
+// one takes them. It uses no error scopes of the library (some share one stack among all threads):
+// the uncaptured-error callback runs inside the failing call, on the calling thread.
 class ErrorScope {
  public:
   ErrorScope();
@@ -52,6 +53,8 @@ bool has_immediates(WGPUAdapter adapter);
 // list them and yet refuse them.
 std::vector<WGPUFeatureName> wanted_features(WGPUAdapter adapter);
 bool is_matrix_feature(WGPUFeatureName feature);
+// The cooperative-matrix shapes that a device with the matrix feature names; empty without it.
+std::vector<MatrixConfig> matrices(WGPUAdapter adapter, WGPUDevice device);
 bool subgroups_need_enable();
 bool has_unchecked_shaders();
 WGPUShaderModule make_module(WGPUDevice device, const WGPUShaderModuleDescriptor& descriptor,

@@ -104,7 +104,7 @@ Ticket Commands::submit() {
   if (profiler_) profiler_->resolve(*this);
   CommandBufferHandle commands;
   {
-    // The library ends the process when invalid commands are submitted; finishing them tells.
+    // Some libraries end the process when invalid commands are submitted; finishing them tells.
     const ErrorScope scope;
     commands = CommandBufferHandle(wgpuCommandEncoderFinish(encoder_.get(), nullptr));
     encoder_.reset();

@@ -6,6 +6,7 @@ import subprocess
 from .tree import Problem, grep
 
 CPP = (".cpp", ".h")
+RUST = ("guard_rs", "rust", "text_rs", "webgpu_rs")
 # The one place that reads an environment variable.
 ENVIRONMENT_READER = "src/base/log.cpp"
 BINARY = (".gguf", ".safetensors", ".bin", ".png", ".spv", ".wasm", ".so", ".a", ".zst", ".gz")
@@ -31,7 +32,7 @@ def check_wgsl(tree):
 def check_environment(tree):
     """Only the log level comes from the environment."""
     cpp = [f for f in tree.under(("src", "tests", "bench"), CPP) if f != ENVIRONMENT_READER]
-    rust = tree.under(("text_rs",), (".rs",))
+    rust = tree.under(RUST, (".rs",))
     what = "{0}: only " + ENVIRONMENT_READER + " reads the environment"
     return (grep(tree, cpp, r"\b(secure_)?getenv\b|\bstd::environ\b", what) +
             grep(tree, rust, r"\benv::vars?(_os)?\b", what))
@@ -41,7 +42,7 @@ def check_words(tree):
     """No machine paths, package hosts, issue numbers or unfinished work."""
     text = [f for f in tree.files if not f.endswith(BINARY + LOCK_FILES)]
     problems = [p for pattern, what in FORBIDDEN for p in grep(tree, text, pattern, what)]
-    code = tree.under(("src", "tests", "bench", "kernels", "text_rs"),
+    code = tree.under(("src", "tests", "bench", "kernels") + RUST,
                       CPP + (".wgsl", ".rs", ".py"))
     own = [f for f in code if not f.startswith("tests/tools/")]
     return problems + grep(tree, own, UNFINISHED, "unfinished or skipped: {0}")

@@ -203,7 +203,7 @@ void waiting(Gpu& gpu) {
     wgpuComputePassEncoderDispatchWorkgroups(pass, 1, 1, 1);
     wgpuComputePassEncoderEnd(pass);
     WGPUCommandBuffer commands = wgpuCommandEncoderFinish(encoder, nullptr);
-    const WGPUSubmissionIndex index = wgpuQueueSubmitForIndex(gpu.queue, 1, &commands);
+    wgpuQueueSubmit(gpu.queue, 1, &commands);
     std::atomic<bool> done = false;
     WGPUQueueWorkDoneCallbackInfo callback = WGPU_QUEUE_WORK_DONE_CALLBACK_INFO_INIT;
     callback.mode = WGPUCallbackMode_AllowSpontaneous;
@@ -217,14 +217,14 @@ void waiting(Gpu& gpu) {
       for (; !done; ++polls) wgpuDevicePoll(gpu.device, false, nullptr);
     } else if (mode == 1) {
       polls = 1;
-      wgpuDevicePoll(gpu.device, true, &index);
+      wgpuDevicePoll(gpu.device, true, nullptr);
     } else {
       for (; !done; ++polls) {
         wgpuDevicePoll(gpu.device, false, nullptr);
         std::this_thread::sleep_for(std::chrono::microseconds(100));
       }
     }
-    const char* names[] = {"poll without wait, spinning", "poll with wait for the submission",
+    const char* names[] = {"poll without wait, spinning", "poll with wait for all submissions",
                            "poll without wait, sleeping 100 us"};
     std::printf("%-36s %8.0f us, CPU time %8.0f us, %d polls, callback %s\n", names[mode],
                 now_us() - start, cpu_us() - cpu_start, polls, done ? "came" : "did not come");
@@ -267,37 +267,33 @@ void errors(Gpu& gpu) {
   const auto show = [](const char* name, const std::string& message) {
     std::printf("%-34s %s\n", name, message.empty() ? "(none)" : first_lines(message, 6).c_str());
   };
-  show("scope, bad WGSL", kernel(gpu, "fn main( {").error);
-  show("scope, bad type in WGSL",
+  show("bad WGSL", kernel(gpu, "fn main( {").error);
+  show("bad type in WGSL",
        kernel(gpu,
               "@group(0) @binding(0) var<storage, read_write> o: array<u32>;\n@compute "
               "@workgroup_size(1)\nfn main() {\n  o[0] = 1.5;\n}")
            .error);
-  show("scope, binding not in layout",
+  show("binding not in layout",
        kernel(gpu,
               "@group(0) @binding(3) var<storage, read_write> o: array<u32>; @compute "
               "@workgroup_size(1) fn main() { o[0] = 1u; }")
            .error);
-  show("scope, workgroup too large",
-       kernel(gpu, "@compute @workgroup_size(4096) fn main() { }").error);
-  show("scope, too much workgroup memory", kernel(gpu,
-                                                  "var<workgroup> w: array<u32, 100000>; @compute "
-                                                  "@workgroup_size(1) fn main() { w[0] = 1u; }")
-                                               .error);
-  show("scope, huge buffer", scoped(gpu, [&] { buffer(gpu, uint64_t{1} << 45, kStorage); }));
-  show("scope, write past the end", scoped(gpu, [&] {
+  show("workgroup too large", kernel(gpu, "@compute @workgroup_size(4096) fn main() { }").error);
+  show("too much workgroup memory", kernel(gpu,
+                                           "var<workgroup> w: array<u32, 100000>; @compute "
+                                           "@workgroup_size(1) fn main() { w[0] = 1u; }")
+                                        .error);
+  show("huge buffer", scoped(gpu, [&] { buffer(gpu, uint64_t{1} << 45, kStorage); }));
+  show("write past the end", scoped(gpu, [&] {
          static char bytes[64];
          wgpuQueueWriteBuffer(gpu.queue, buffer(gpu, 16, kStorage), 0, bytes, 64);
        }));
-  show("scope, copy past the end (finish)", scoped(gpu, [&] {
+  show("copy past the end (finish)", scoped(gpu, [&] {
          WGPUCommandEncoder encoder = wgpuDeviceCreateCommandEncoder(gpu.device, nullptr);
          wgpuCommandEncoderCopyBufferToBuffer(encoder, buffer(gpu, 16, kStorage), 0,
                                               buffer(gpu, 16, kStorage), 0, 64);
          wgpuCommandEncoderFinish(encoder, nullptr);
        }));
-  gpu.uncaptured.clear();
-  buffer(gpu, uint64_t{1} << 45, kStorage);
-  show("no scope: callback", gpu.uncaptured);
 }
 
 void threads(Gpu& gpu) {
@@ -342,7 +338,7 @@ void threads(Gpu& gpu) {
   const double start = now_us();
   kernel(gpu, source(0));
   std::printf("the first of them again: %.1f ms\n", (now_us() - start) / 1e3);
-  // Error scopes on two threads at once: does each get its own error?
+  // Errors on several threads at once: does each get its own?
   std::atomic<int> wrong{0};
   std::vector<std::thread> pool;
   for (int t = 0; t < 4; ++t) {
@@ -358,9 +354,8 @@ void threads(Gpu& gpu) {
     });
   }
   for (std::thread& t : pool) t.join();
-  std::printf("error scopes on 4 threads: %d of 400 had another thread's result\n", wrong.load());
+  std::printf("errors on 4 threads: %d of 400 had another thread's result\n", wrong.load());
   // Is the uncaptured-error callback called on the failing thread, inside the call?
-  gpu.uncaptured.clear();
   const int before = gpu.uncaptured_count;
   buffer(gpu, uint64_t{1} << 45, kStorage);
   std::printf("uncaptured-error callback inside the failing call: %s\n",

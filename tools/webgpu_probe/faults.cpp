@@ -110,7 +110,6 @@ void submit_twice(Gpu& gpu) {
   wgpuQueueSubmit(gpu.queue, 1, &commands);
   wgpuQueueSubmit(gpu.queue, 1, &commands);
 }
-void pop_empty_scope(Gpu& gpu) { std::printf("'%s'; ", pop_scope(gpu).c_str()); }
 void destroyed_device(Gpu& gpu) {
   Kernel good = kernel(gpu, kTiny);
   WGPUBuffer one = small(gpu);
@@ -176,68 +175,7 @@ void endless_loop(Gpu& gpu) {
   std::fflush(stdout);
   std::_Exit(0);
 }
-void wait_any(Gpu& gpu) {
-  WGPUQueueWorkDoneCallbackInfo info = WGPU_QUEUE_WORK_DONE_CALLBACK_INFO_INIT;
-  info.mode = WGPUCallbackMode_WaitAnyOnly;
-  info.callback = [](WGPUQueueWorkDoneStatus, WGPUStringView, void*, void*) {};
-  WGPUFutureWaitInfo wait = WGPU_FUTURE_WAIT_INFO_INIT;
-  wait.future = wgpuQueueOnSubmittedWorkDone(gpu.queue, info);
-  std::printf("status %d; ", wgpuInstanceWaitAny(gpu.instance, 1, &wait, 1000000));
-}
-void process_events(Gpu& gpu) { wgpuInstanceProcessEvents(gpu.instance); }
-void pipeline_async(Gpu& gpu) {
-  WGPUComputePipelineDescriptor pipeline = WGPU_COMPUTE_PIPELINE_DESCRIPTOR_INIT;
-  WGPUCreateComputePipelineAsyncCallbackInfo info =
-      WGPU_CREATE_COMPUTE_PIPELINE_ASYNC_CALLBACK_INFO_INIT;
-  wgpuDeviceCreateComputePipelineAsync(gpu.device, &pipeline, info);
-}
-void compilation_info(Gpu& gpu) {
-  WGPUShaderSourceWGSL source = WGPU_SHADER_SOURCE_WGSL_INIT;
-  source.code = view(kTiny);
-  WGPUShaderModuleDescriptor descriptor = WGPU_SHADER_MODULE_DESCRIPTOR_INIT;
-  descriptor.nextInChain = &source.chain;
-  WGPUCompilationInfoCallbackInfo info = WGPU_COMPILATION_INFO_CALLBACK_INFO_INIT;
-  wgpuShaderModuleGetCompilationInfo(wgpuDeviceCreateShaderModule(gpu.device, &descriptor), info);
-}
-void wgsl_features(Gpu& gpu) {
-  WGPUSupportedWGSLLanguageFeatures features{};
-  wgpuInstanceGetWGSLLanguageFeatures(gpu.instance, &features);
-  for (size_t i = 0; i < features.featureCount; ++i) std::printf("%x ", features.features[i]);
-}
-void has_wgsl_feature(Gpu& gpu) {
-  std::printf("packed dot %d; ",
-              wgpuInstanceHasWGSLLanguageFeature(
-                  gpu.instance, WGPUWGSLLanguageFeatureName_Packed4x8IntegerDotProduct));
-}
-void instance_features(Gpu&) {
-  WGPUSupportedInstanceFeatures features{};
-  wgpuGetInstanceFeatures(&features);
-  std::printf("%zu features; ", features.featureCount);
-}
-void instance_limits(Gpu&) {
-  WGPUInstanceLimits limits = WGPU_INSTANCE_LIMITS_INIT;
-  std::printf("status %d; ", wgpuGetInstanceLimits(&limits));
-}
-void proc_address(Gpu&) {
-  std::printf("%p; ", reinterpret_cast<void*>(wgpuGetProcAddress(view("wgpuQueueSubmit"))));
-}
-void lost_future(Gpu& gpu) { wgpuDeviceGetLostFuture(gpu.device); }
-void read_mapped_range(Gpu& gpu) {
-  WGPUBuffer target = mappable(gpu);
-  map(gpu, target, 256);
-  char out[256];
-  std::printf("status %d; ", wgpuBufferReadMappedRange(target, 0, out, 256));
-}
-void map_state(Gpu& gpu) { std::printf("%d; ", wgpuBufferGetMapState(small(gpu))); }
-void set_label(Gpu& gpu) { wgpuBufferSetLabel(small(gpu), view("label")); }
-void device_label(Gpu& gpu) { wgpuDeviceSetLabel(gpu.device, view("label")); }
-void device_adapter_info(Gpu& gpu) {
-  WGPUAdapterInfo info = WGPU_ADAPTER_INFO_INIT;
-  std::printf("status %d %s; ", wgpuDeviceGetAdapterInfo(gpu.device, &info),
-              text(info.device).c_str());
-}
 void null_buffer(Gpu& gpu) { wgpuQueueWriteBuffer(gpu.queue, nullptr, 0, "abcd", 4); }
-void get_layout(Gpu& gpu) { wgpuComputePipelineGetBindGroupLayout(kernel(gpu, kTiny).pipeline, 9); }
 
 const std::map<std::string, void (*)(Gpu&)>& table() {
   static const std::map<std::string, void (*)(Gpu&)> all = {
@@ -258,7 +196,6 @@ const std::map<std::string, void (*)(Gpu&)>& table() {
       {"unmap_unmapped", unmap_unmapped},
       {"copy_to_mapped", copy_to_mapped},
       {"submit_twice", submit_twice},
-      {"pop_empty_scope", pop_empty_scope},
       {"destroyed_device", destroyed_device},
       {"release_device_first", release_device_first},
       {"destroyed_buffer", destroyed_buffer},
@@ -266,23 +203,7 @@ const std::map<std::string, void (*)(Gpu&)>& table() {
       {"big_immediates", big_immediates},
       {"foreign_buffer", foreign_buffer},
       {"endless_loop", endless_loop},
-      {"wait_any", wait_any},
-      {"process_events", process_events},
-      {"pipeline_async", pipeline_async},
-      {"compilation_info", compilation_info},
-      {"wgsl_features", wgsl_features},
-      {"has_wgsl_feature", has_wgsl_feature},
-      {"instance_features", instance_features},
-      {"instance_limits", instance_limits},
-      {"proc_address", proc_address},
-      {"lost_future", lost_future},
-      {"read_mapped_range", read_mapped_range},
-      {"map_state", map_state},
-      {"set_label", set_label},
-      {"device_label", device_label},
-      {"device_adapter_info", device_adapter_info},
-      {"null_buffer", null_buffer},
-      {"get_layout", get_layout}};
+      {"null_buffer", null_buffer}};
   return all;
 }
 

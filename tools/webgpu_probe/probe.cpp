@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <mutex>
 #include <thread>
 
 namespace probe {
@@ -70,6 +71,9 @@ Gpu* open(const std::string& part) {
   descriptor.uncapturedErrorCallbackInfo.userdata1 = gpu;
   descriptor.uncapturedErrorCallbackInfo.callback = [](WGPUDevice const*, WGPUErrorType,
                                                        WGPUStringView message, void* user, void*) {
+    if (caught().empty()) caught() = text(message);
+    static std::mutex mutex;  // errors may come on several threads
+    const std::scoped_lock lock(mutex);
     static_cast<Gpu*>(user)->uncaptured = text(message);
     static_cast<Gpu*>(user)->uncaptured_count++;
   };
@@ -106,21 +110,8 @@ WGPUBuffer buffer(Gpu& gpu, uint64_t size, WGPUBufferUsage usage) {
   return wgpuDeviceCreateBuffer(gpu.device, &descriptor);
 }
 
-std::string pop_scope(Gpu& gpu) {
-  std::string message = "(the scope's callback did not come)";
-  WGPUPopErrorScopeCallbackInfo info = WGPU_POP_ERROR_SCOPE_CALLBACK_INFO_INIT;
-  info.mode = WGPUCallbackMode_AllowSpontaneous;
-  info.userdata1 = &message;
-  info.callback = [](WGPUPopErrorScopeStatus status, WGPUErrorType type, WGPUStringView m,
-                     void* user, void*) {
-    auto& out = *static_cast<std::string*>(user);
-    if (status != WGPUPopErrorScopeStatus_Success) {
-      out = "(status " + std::to_string(status) + ") " + text(m);
-    } else {
-      out = type == WGPUErrorType_NoError ? "" : "(type " + std::to_string(type) + ") " + text(m);
-    }
-  };
-  wgpuDevicePopErrorScope(gpu.device, info);
+std::string& caught() {
+  thread_local std::string message;
   return message;
 }
 

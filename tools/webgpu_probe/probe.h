@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace probe {
@@ -49,13 +50,14 @@ WGPUBuffer buffer(Gpu& gpu, uint64_t size, WGPUBufferUsage usage);
 inline constexpr WGPUBufferUsage kStorage =
     0x80 | 0x4 | 0x8;  // storage, copy source, copy destination
 
-// Runs body inside a validation error scope; returns the message, "" when there was none.
-std::string pop_scope(Gpu& gpu);
+// Runs body; returns the first message of the uncaptured-error callback on this thread, "" when
+// there was none.
+std::string& caught();
 template <typename Body>
-std::string scoped(Gpu& gpu, Body&& body, WGPUErrorFilter filter = WGPUErrorFilter_Validation) {
-  wgpuDevicePushErrorScope(gpu.device, filter);
+std::string scoped(Gpu&, Body&& body) {
+  caught().clear();
   body();
-  return pop_scope(gpu);
+  return std::exchange(caught(), {});
 }
 std::string first_lines(const std::string& message, int lines);
 
