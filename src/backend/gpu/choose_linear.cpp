@@ -4,10 +4,11 @@
 namespace wisp::backend::webgpu {
 namespace {
 
-// A column tile of the decode class and the steps that take it.
-struct DecodeTile {
+// A column tile, the rows of the matrix that go with it (of a team in the decode class, of a
+// workgroup in the prefill class) and the steps that take it.
+struct Tile {
   uint32_t columns = 1;
-  uint32_t team_rows = 1;
+  uint32_t rows = 1;
   Condition when;
 };
 
@@ -15,21 +16,32 @@ constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
 
 // Measured on an H200 with Q4_0, 14336 x 4096 (docs/performance.md): few columns like more rows a
 // team. Rows and tiles change no bits.
-constexpr DecodeTile kInt8Tiles[] = {
+constexpr Tile kInt8Tiles[] = {
     {1, 2, {.min_rows = 1, .max_rows = 1}},
     {2, 4, {.min_rows = 2, .max_rows = 2}},
     {4, 2, {.min_rows = 3, .max_rows = 4}},
     {8, 2, {.min_rows = 5, .max_rows = kMost}},
 };
-constexpr DecodeTile kFloatTiles[] = {
+constexpr Tile kFloatTiles[] = {
     {1, 2, {.min_rows = 1, .max_rows = 1}},
     {2, 2, {.min_rows = 2, .max_rows = 2}},
     {4, 1, {.min_rows = 3, .max_rows = kMost}},
 };
-constexpr DecodeTile kPrefillTiles[] = {
+constexpr Tile kPrefillTiles[] = {
     {32, 64, {.min_rows = 1, .max_rows = 32}},
     {64, 64, {.min_rows = 33, .max_rows = kMost}},
 };
+constexpr Tile kMatrixTiles[] = {
+    {32, 128, {.min_rows = 1, .max_rows = 32}},
+    {64, 128, {.min_rows = 33, .max_rows = 64}},
+    {128, 128, {.min_rows = 65, .max_rows = kMost}},
+};
+
+// Whether the adapter has what linear_prefill_matrix.wgsl is written for.
+bool has_matrices(const gpu::Capabilities& c) {
+  return c.f16 && c.has_matrix({.m = 16, .n = 16, .k = 16}) && c.subgroup_min_size == 32 &&
+         c.subgroup_max_size == 32;
+}
 
 // What all variants of a Linear share.
 KernelUse base(const plan::Linear& op, uint32_t part_index, const ChooseContext& c) {
@@ -69,12 +81,12 @@ KernelUse base(const plan::Linear& op, uint32_t part_index, const ChooseContext&
   return use;
 }
 
-void finish_decode(KernelUse& use, const DecodeTile& tile, bool int8, uint32_t rows, uint32_t cols,
+void finish_decode(KernelUse& use, const Tile& tile, bool int8, uint32_t rows, uint32_t cols,
                    const ChooseContext& c) {
   const uint32_t team = team_size(c.capabilities, div_up(cols, 32));
   // Small matrices fill the device better with fewer rows a workgroup.
   const uint32_t invocations = std::max(team, rows < 4096 ? 128U : 256U);
-  const uint32_t team_rows = rows < 2048 ? 1 : tile.team_rows;
+  const uint32_t team_rows = rows < 2048 ? 1 : tile.rows;
   use.spec.file = int8 ? "linear_decode_q8.wgsl" : "linear_decode_f32.wgsl";
   use.spec.label += fmt::format(" k={}", tile.columns);
   use.spec.workgroup_size = {invocations, 1, 1};
@@ -86,35 +98,37 @@ void finish_decode(KernelUse& use, const DecodeTile& tile, bool int8, uint32_t r
   use.grid.z = div_up(workgroups, use.grid.x);
 }
 
-void finish_prefill(KernelUse& use, const DecodeTile& tile, uint32_t rows) {
-  use.spec.file = "linear_prefill.wgsl";
+void finish_prefill(KernelUse& use, const Tile& tile, bool matrices, uint32_t rows) {
+  use.spec.file = matrices ? "linear_prefill_matrix.wgsl" : "linear_prefill.wgsl";
   use.spec.label += fmt::format(" tile {}", tile.columns);
-  use.spec.workgroup_size = {64, 1, 1};
+  use.spec.workgroup_size = {matrices ? 256U : 64U, 1, 1};
+  use.spec.uses_f16 = use.spec.uses_matrix = matrices;
   use.spec.constants.emplace_back("TILE_COLS", tile.columns);
-  use.grid.x = div_up(rows, 64);
+  use.grid.x = div_up(rows, tile.rows);
 }
 
 }  // namespace
 
 // q8 inputs take the decode kernels in both classes: they have no other, and within a class the
-// bits stay the same. A cooperative-matrix kernel would have to serve all sizes of the prefill
-// class.
+// bits stay the same. Cooperative matrices serve all steps of the prefill class or none.
 std::vector<KernelUse> choose_op(const plan::Linear& op, plan::KernelClass kernel_class,
                                  const ChooseContext& c) {
   const plan::Weight& w = weight(c, op.weight);
   const bool int8 = c.plan[op.x].type == plan::ValueType::q8;
   const bool prefill = !int8 && kernel_class == plan::KernelClass::prefill;
-  std::span<const DecodeTile> tiles = kFloatTiles;
+  const bool matrices = prefill && op.f16_inputs && has_matrices(c.capabilities);
+  std::span<const Tile> tiles = kFloatTiles;
   if (int8) tiles = kInt8Tiles;
   if (prefill) tiles = kPrefillTiles;
+  if (matrices) tiles = kMatrixTiles;
   std::vector<KernelUse> uses;
   const DeviceWeight& parts = c.weights[plan::index(op.weight)];
   for (uint32_t part = 0; part < parts.size(); ++part) {
-    for (const DecodeTile& tile : tiles) {
+    for (const Tile& tile : tiles) {
       if (tile.when.min_rows > most_rows(c, op.out)) continue;
       KernelUse use = base(op, part, c);
       if (prefill) {
-        finish_prefill(use, tile, parts[part].rows);
+        finish_prefill(use, tile, matrices, parts[part].rows);
       } else {
         finish_decode(use, tile, int8, parts[part].rows, w.cols, c);
       }
