@@ -34,6 +34,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     let row = step_info.first_logit + wid.y;
     let token = min(best[0].y, WIDTH - 1u);
     results[row] = vec2<u32>(token, 1u - best[0].z);
-    last_tokens[columns[logit_columns[row]].z] = token;
+    // Rows of one slot are neighbours; the last of them counts.
+    let slot = columns[logit_columns[row]].z;
+    let next = min(wid.y + 1u, step_info.logit_rows - 1u);
+    if (next == wid.y || columns[logit_columns[step_info.first_logit + next]].z != slot) {
+      last_tokens[slot] = token;
+    }
   }
 }

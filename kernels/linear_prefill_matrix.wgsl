@@ -38,7 +38,15 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   for (var i = 0u; i < X_PARTS; i = i + 1u) {
     parts[i] = load_part(lid + i * 256u, 0u, col0, columns);
   }
-  var sums: array<coop_mat16x16<f32, C>, TILES_Y * 2u>;
+  // Written out: compilers keep an array of matrices in memory.
+  var c00 = coop_mat16x16<f32, C>();
+  var c01 = coop_mat16x16<f32, C>();
+  var c10 = coop_mat16x16<f32, C>();
+  var c11 = coop_mat16x16<f32, C>();
+  var c20 = coop_mat16x16<f32, C>();
+  var c21 = coop_mat16x16<f32, C>();
+  var c30 = coop_mat16x16<f32, C>();
+  var c31 = coop_mat16x16<f32, C>();
   for (var group = 0u; group < GROUPS; group = group + 2u) {
     let floats = group_floats(w);
     w_tile[w_at] = to_halves(floats[0]);
@@ -61,28 +69,58 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     for (var k = 0u; k < 16u; k = k + 4u) {
       let b0 = coopLoad<coop_mat16x16<f16, B>>(&x_tile[sub_col * PITCH + k], PITCH);
       let b1 = coopLoad<coop_mat16x16<f16, B>>(&x_tile[(sub_col + 16u) * PITCH + k], PITCH);
-      for (var i = 0u; i < TILES_Y; i = i + 1u) {
-        let a = coopLoadT<coop_mat16x16<f16, A>>(&w_tile[(sub_row + i * 16u) * PITCH + k], PITCH);
-        sums[i * 2u] = coopMultiplyAdd(a, b0, sums[i * 2u]);
-        sums[i * 2u + 1u] = coopMultiplyAdd(a, b1, sums[i * 2u + 1u]);
+      let a0 = coopLoadT<coop_mat16x16<f16, A>>(&w_tile[sub_row * PITCH + k], PITCH);
+      c00 = coopMultiplyAdd(a0, b0, c00);
+      c01 = coopMultiplyAdd(a0, b1, c01);
+      if (TILES_Y > 1u) {
+        let a1 = coopLoadT<coop_mat16x16<f16, A>>(&w_tile[(sub_row + 16u) * PITCH + k], PITCH);
+        c10 = coopMultiplyAdd(a1, b0, c10);
+        c11 = coopMultiplyAdd(a1, b1, c11);
+      }
+      if (TILES_Y > 2u) {
+        let a2 = coopLoadT<coop_mat16x16<f16, A>>(&w_tile[(sub_row + 32u) * PITCH + k], PITCH);
+        c20 = coopMultiplyAdd(a2, b0, c20);
+        c21 = coopMultiplyAdd(a2, b1, c21);
+        let a3 = coopLoadT<coop_mat16x16<f16, A>>(&w_tile[(sub_row + 48u) * PITCH + k], PITCH);
+        c30 = coopMultiplyAdd(a3, b0, c30);
+        c31 = coopMultiplyAdd(a3, b1, c31);
       }
     }
     workgroupBarrier();
   }
-  let lane = lid % 32u;
-  for (var i = 0u; i < TILES_Y * 2u; i = i + 1u) {
-    coopStore(sums[i], &results[subgroup * 256u], 16u);
-    workgroupBarrier();
-    let row = row0 + sub_row + i / 2u * 16u + lane % 16u;
-    for (var j = 0u; j < 8u; j = j + 1u) {
-      let place = lane / 16u + j * 2u;
-      let column = col0 + sub_col + i % 2u * 16u + place;
-      if (row < ROWS && column < columns) {
-        store(column, row, results[subgroup * 256u + place * 16u + lane % 16u]);
-      }
-    }
-    workgroupBarrier();
+  let at = subgroup * 256u;
+  coopStore(c00, &results[at], 16u);
+  write_tile(at, row0 + sub_row, col0 + sub_col, columns, lid);
+  coopStore(c01, &results[at], 16u);
+  write_tile(at, row0 + sub_row, col0 + sub_col + 16u, columns, lid);
+  if (TILES_Y > 1u) {
+    coopStore(c10, &results[at], 16u);
+    write_tile(at, row0 + sub_row + 16u, col0 + sub_col, columns, lid);
+    coopStore(c11, &results[at], 16u);
+    write_tile(at, row0 + sub_row + 16u, col0 + sub_col + 16u, columns, lid);
   }
+  if (TILES_Y > 2u) {
+    coopStore(c20, &results[at], 16u);
+    write_tile(at, row0 + sub_row + 32u, col0 + sub_col, columns, lid);
+    coopStore(c21, &results[at], 16u);
+    write_tile(at, row0 + sub_row + 32u, col0 + sub_col + 16u, columns, lid);
+    coopStore(c30, &results[at], 16u);
+    write_tile(at, row0 + sub_row + 48u, col0 + sub_col, columns, lid);
+    coopStore(c31, &results[at], 16u);
+    write_tile(at, row0 + sub_row + 48u, col0 + sub_col + 16u, columns, lid);
+  }
+}
+
+// Stores the 16 x 16 results of each subgroup from `row` and `column` on. All invocations call.
+fn write_tile(at: u32, row: u32, column: u32, columns: u32, lid: u32) {
+  workgroupBarrier();
+  let r = row + lid % 16u;
+  for (var j = lid % 32u / 16u; j < 16u; j = j + 2u) {
+    if (r < ROWS && column + j < columns) {
+      store(column + j, r, results[at + j * 16u + lid % 16u]);
+    }
+  }
+  workgroupBarrier();
 }
 
 // Vector `part` of the tile of inputs of groups `group` and `group` + 1; zero beyond the last group.

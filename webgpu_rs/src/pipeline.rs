@@ -238,7 +238,8 @@ pub unsafe extern "C" fn wgpuDeviceCreateComputePipeline(
                         entry_point: label(&entry_point),
                         compilation_options: wgpu::PipelineCompilationOptions {
                             constants: &constants,
-                            ..Default::default()
+                            // The kernels write before they read.
+                            zero_initialize_workgroup_memory: false,
                         },
                         cache: None,
                     });

@@ -44,7 +44,7 @@ bool has_matrices(const gpu::Capabilities& c) {
 }
 
 // What all variants of a Linear share.
-KernelUse base(const plan::Linear& op, uint32_t part_index, const ChooseContext& c) {
+KernelUse base(const plan::Linear& op, uint32_t part_index, bool matrices, const ChooseContext& c) {
   const plan::Weight& w = weight(c, op.weight);
   const WeightPart& part = c.weights[plan::index(op.weight)][part_index];
   KernelUse use;
@@ -75,7 +75,7 @@ KernelUse base(const plan::Linear& op, uint32_t part_index, const ChooseContext&
     use.bindings.push_back(value_binding("x_words", op.x));
   } else {
     constants.emplace_back("X_STRIDE4", value_stride(x) / 4);
-    constants.emplace_back("F16_INPUTS", op.f16_inputs);
+    constants.emplace_back("F16_INPUTS", op.f16_inputs && !matrices);  // those round by themselves
     use.bindings.push_back(value_binding("x", op.x));
   }
   return use;
@@ -126,7 +126,7 @@ std::vector<KernelUse> choose_op(const plan::Linear& op, plan::KernelClass kerne
   for (uint32_t part = 0; part < parts.size(); ++part) {
     for (const Tile& tile : tiles) {
       if (tile.when.min_rows > most_rows(c, op.out)) continue;
-      KernelUse use = base(op, part, c);
+      KernelUse use = base(op, part, matrices, c);
       if (prefill) {
         finish_prefill(use, tile, matrices, parts[part].rows);
       } else {

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
+#include <vector>
 
 #include "backend/selftest/op_case.h"
 
@@ -29,21 +29,22 @@ struct Extras {
   bool residual = false;
   float scale = 1.0F;
   uint32_t out_offset = 0;
+  std::vector<uint32_t> columns = {1, 2, 3, 7, 16, 33, 65};  // of each step
 };
 
-void add_steps(CaseBuilder& b) {
-  for (const uint32_t k : {1U, 2U, 3U, 7U, 16U, 33U, 65U}) b.step(b.next_columns(0, k));
-}
-
 OpCase linear_case(DType dtype, LinearShape shape, Mode mode, KernelClass kernel_class,
-                   Extras extras) {
+                   const Extras& extras) {
   constexpr const char* kModes[] = {"exact", "half", "int8"};
   std::string name = fmt::format(
       "linear_{}_{}_{}_{}x{}{}{}{}{}", formats::dtype_name(dtype), kModes[static_cast<int>(mode)],
       kernel_class == KernelClass::prefill ? "prefill" : "decode", shape.rows, shape.cols,
       extras.bias ? "_bias" : "", extras.residual ? "_residual" : "",
       extras.scale != 1.0F ? "_scale" : "", extras.out_offset > 0 ? "_offset" : "");
-  CaseBuilder b(std::move(name), kernel_class, {}, shape.rows * 31 + shape.cols);
+  const uint32_t most =
+      std::max(65U, *std::max_element(extras.columns.begin(), extras.columns.end()));
+  CaseBuilder b(std::move(name), kernel_class,
+                {.max_columns = most, .max_positions = 2 * most + 14},
+                shape.rows * 31 + shape.cols);
   const auto type = mode == Mode::int8 ? plan::ValueType::q8 : plan::ValueType::f32;
   const plan::ValueId x = b.input("x", shape.cols, type, 2.0F);
   const plan::WeightId w = b.weight("w", dtype, shape.rows, shape.cols, 0.5F);
@@ -63,7 +64,7 @@ OpCase linear_case(DType dtype, LinearShape shape, Mode mode, KernelClass kernel
   }
   b.op(op);
   b.output(op.out, 1e-5);
-  add_steps(b);
+  for (const uint32_t count : extras.columns) b.step(b.next_columns(0, count));
   return std::move(b.result());
 }
 
@@ -76,7 +77,7 @@ void add_linear_cases(std::vector<OpCase>& cases) {
     for (const KernelClass kernel_class : {KernelClass::prefill, KernelClass::decode}) {
       for (const Mode mode : {Mode::exact, Mode::half, Mode::int8}) {
         if (mode == Mode::int8 && !blocks) continue;
-        const auto add = [&](LinearShape shape, Extras extras) {
+        const auto add = [&](LinearShape shape, const Extras& extras) {
           shape.cols = (shape.cols + block - 1) / block * block;
           cases.push_back(linear_case(dtype, shape, mode, kernel_class, extras));
         };
@@ -87,6 +88,12 @@ void add_linear_cases(std::vector<OpCase>& cases) {
       }
     }
   }
+  // Large matrices and wide steps have tiles of their own.
+  const Extras wide = {.bias = true, .columns = {2, 4, 150}};
+  cases.push_back(linear_case(DType::Q4_0, {2100, 96}, Mode::int8, KernelClass::decode, wide));
+  cases.push_back(linear_case(DType::F16, {2100, 96}, Mode::exact, KernelClass::decode, wide));
+  cases.push_back(linear_case(DType::Q4_0, {300, 160}, Mode::half, KernelClass::prefill, wide));
+  cases.push_back(linear_case(DType::F16, {300, 100}, Mode::half, KernelClass::prefill, wide));
   // Values beyond f16 saturate, tiny ones become subnormal halves.
   CaseBuilder b("linear_F32_half_saturates", KernelClass::prefill, {});
   const plan::ValueId x = b.input("x", 40);
