@@ -72,6 +72,30 @@ class ModelFilesTest(Case):
         (model / "config.json").write_text("{")
         self.generate("config.json", model)
 
+    def test_deeply_nested_json(self):
+        model = copy_model("llama", self.folder)
+        add_tokenizer(model)
+        original = (model / "config.json").read_text()
+        for opening, closing in (("[", "]"), ('{"a":', "}")):
+            deep = opening * 300000 + "1" + closing * 300000
+            for field in ("hidden_size", "model_type", "eos_token_id"):
+                (model / "config.json").write_text(
+                    original.rstrip()[:-1] + f',"{field}":{deep}' + "}")
+                for args in (["inspect", model], ["tokenize", "-m", model, "hello"]):
+                    self.check(1, ["config.json", "nested too deeply"], *args)
+        (model / "config.json").write_text(original)
+        for name in ("generation_config.json", "tokenizer_config.json", "chat_template.json"):
+            old = (model / name).read_bytes() if (model / name).exists() else None
+            (model / name).write_text('{"chat_template":%s,"eos_token_id":%s}' % (deep, deep))
+            self.check(1, [name, "nested too deeply"], "run", "-m", model, "-p", "hello", *CPU)
+            (model / name).unlink()
+            if old is not None:
+                (model / name).write_bytes(old)
+        lines = self.folder / "lines"
+        lines.write_text('{"tokens":%s,"n":1}' % deep)
+        self.check(1, ["line 1", "nested too deeply"], "generate", "-m", LLAMA, "--batch", lines,
+                   *CPU)
+
     def test_missing_tensor(self):
         model = copy_model("llama", self.folder)
         edit_header(model, lambda header: header.pop("model.layers.1.mlp.up_proj.weight"))
