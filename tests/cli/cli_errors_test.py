@@ -1,10 +1,12 @@
 """Every error is one clear line on stderr, with nothing on stdout: exit 1, or 2 for wrong usage."""
 
 import pathlib
+import signal
 import tempfile
 import unittest
 
-from program import (BROKEN, MODELS, add_tokenizer, copy_model, edit_config, edit_header, run)
+from program import (BROKEN, MODELS, TIMEOUT, add_tokenizer, copy_model, edit_config, edit_header,
+                     run, start)
 
 LLAMA = MODELS / "llama"
 CPU = ["--backend", "cpu"]
@@ -158,6 +160,17 @@ class OutputFilesTest(Case):
         self.check(1, str(out), "logits", "-m", LLAMA, "--tokens", "1", "-o", out, *CPU)
         self.check(1, "not a regular file", "logits", "-m", LLAMA, "--tokens", "1", "-o",
                    self.folder, *CPU)
+
+    def test_a_signal_leaves_no_half_written_file(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            # As many rows as keep it busy until the signal comes.
+            process = start("generate", "-m", LLAMA, "--tokens", "1", "-n", "512", "--copies",
+                            "4096", "--logits", self.folder / "out", *CPU)
+            while not list(self.folder.iterdir()):
+                self.assertIsNone(process.poll())
+            process.send_signal(number)
+            self.assertEqual(process.wait(TIMEOUT), -number)
+            self.assertEqual(list(self.folder.iterdir()), [])
 
 
 class TextTest(Case):

@@ -21,6 +21,12 @@ def run(*args, stdin=""):
                           timeout=TIMEOUT)
 
 
+def start(*args):
+    """A process that runs, with no input and nobody who reads its output."""
+    return subprocess.Popen([WISP, *map(str, args)], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
 def output(*args, stdin=""):
     """stdout of a run that succeeds."""
     done = run(*args, stdin=stdin)
