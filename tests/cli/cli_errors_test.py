@@ -2,11 +2,12 @@
 
 import pathlib
 import signal
+import struct
 import tempfile
 import unittest
 
 from program import (BROKEN, MODELS, TIMEOUT, add_tokenizer, copy_model, edit_config, edit_header,
-                     run, start)
+                     run, run_in_shell, start)
 
 LLAMA = MODELS / "llama"
 CPU = ["--backend", "cpu"]
@@ -73,6 +74,20 @@ class ModelFilesTest(Case):
         self.generate("perceptron", model)
         (model / "config.json").write_text("{")
         self.generate("config.json", model)
+
+    def test_names_that_are_no_text(self):
+        model = self.folder / "model.gguf"
+        raw = (MODELS / "gguf_llama/model.gguf").read_bytes()
+        model.write_bytes(raw.replace(struct.pack("<Q", 5) + b"llama",
+                                      struct.pack("<Q", 5) + b"\xc2\x9bm\xff\n"))
+        self.check(1, "'  m\ufffd ' is not supported", "inspect", model)
+        self.check(1, "Too many levels of symbolic links", "inspect", self.loop())
+
+    def loop(self):
+        model = self.folder / "loop"
+        model.mkdir()
+        (model / "config.json").symlink_to("config.json")
+        return model
 
     def test_deeply_nested_json(self):
         model = copy_model("llama", self.folder)
@@ -161,6 +176,26 @@ class OutputFilesTest(Case):
         self.check(1, "not a regular file", "logits", "-m", LLAMA, "--tokens", "1", "-o",
                    self.folder, *CPU)
 
+    def test_closed_standard_files(self):
+        out = self.folder / "out"
+        args = ["generate", "-m", LLAMA, "--tokens", "1", "-n", "600", "--logits", out, *CPU]
+        run(*args)
+        want = out.read_bytes()
+        out.unlink()
+        # Warnings must not get into the file that has taken the number of stderr.
+        done = run_in_shell("2>&-", *args)
+        self.assertEqual((done.returncode, done.stderr, out.read_bytes()), (0, "", want))
+        done = run_in_shell(">&-", *args)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("wisp: error: standard output: cannot write", done.stderr)
+
+    def test_a_full_disk_is_told(self):
+        for args in (["--version"], ["--help"], ["run", "--help"], ["inspect", LLAMA]):
+            done = run_in_shell(">/dev/full", *args)
+            self.assertEqual((done.returncode, done.stderr),
+                             (1, "wisp: error: standard output: cannot write: No space left on "
+                                 "device\n"))
+
     def test_a_signal_leaves_no_half_written_file(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             # As many rows as keep it busy until the signal comes.
@@ -199,6 +234,8 @@ class TextTest(Case):
         model = copy_model("llama", self.folder)
         add_tokenizer(model)
         self.check(1, "the prompt is empty", "run", "-m", model, "-p", "", *CPU)
+        self.check(1, "the prompt is empty", "run", "-m", model, "-p", "", *CPU, stdin="unread")
+        self.check(1, "too long", "run", "-m", model, "-", *CPU, stdin="x" * (17 << 20))
         self.check(1, "the prompt is empty", "run", "-m", model, "-", *CPU, stdin="\n")
         self.check(1, "the prompt is empty", "run", "-m", model, *CPU)
         self.check(1, "nowhere", "run", "-m", model, "-f", self.folder / "nowhere", *CPU)
@@ -240,6 +277,14 @@ class UsageTest(Case):
                 ("--threads", ["generate", "-m", LLAMA, "--tokens", "1", "-n", "1", "-t", "0"]),
                 ("--threads", ["generate", "-m", LLAMA, "--tokens", "1", "-n", "1", "-t", "9999"]),
                 ("--chunk", ["logits", "-m", LLAMA, "--tokens", "1", "-o", "x", "--chunk", "0"]),
+                ("--chunk", ["logits", "-m", LLAMA, "--tokens", "1", "-o", "x", "--chunk",
+                             "4294967295"]),
+                *((f"{flag}: expected a ", ["run", "-p", "x", flag, ""])
+                  for flag in ("-n", "--context", "--seed", "--top-k", "--temp", "--min-p")),
+                *(("expected a whole number", ["run", "-p", "x", flag, number])
+                  for flag in ("-n", "--seed") for number in ("-1", "18446744073709551616", "1x")),
+                ("expected a whole number", ["generate", "-m", LLAMA, "--tokens", "1", "-n", "1",
+                                             "--shuffle", "-1"]),
                 ("--prompt", ["run", "-p", "x", "-f", "y"]),
                 ("--prompt", ["run", "-p"]),
                 ("source", ["run", "hello"]),
