@@ -75,6 +75,24 @@ class ModelFilesTest(Case):
         (model / "config.json").write_text("{")
         self.generate("config.json", model)
 
+    def test_nothing_is_printed_before_an_error(self):
+        model = self.folder / "model.gguf"
+        raw = (MODELS / "gguf_llama/model.gguf").read_bytes()
+        for key in (b"general.name", b"tokenizer.ggml.model"):
+            name = raw.index(key) + len(key)
+            # A u64 in place of a string whose length becomes its value; the rest is the next key.
+            broken = raw[:name] + struct.pack("<IQ", 10, 1) + raw[name + 12 + struct.unpack_from(
+                "<Q", raw, name + 4)[0]:]
+            model.write_bytes(broken + bytes(32))
+            self.check(1, key.decode(), "inspect", model)
+
+    def test_a_context_beyond_all_memory(self):
+        model = copy_model("llama", self.folder)
+        edit_config(model, lambda config: config.update(max_position_embeddings=1 << 28))
+        for flags in (["-n", "4294967295"], ["-n", "1", "-c", str(1 << 28)]):
+            self.check(1, ["268435456", "rope table"], "generate", "-m", model, "--tokens", "1",
+                       *flags, *CPU)
+
     def test_names_that_are_no_text(self):
         model = self.folder / "model.gguf"
         raw = (MODELS / "gguf_llama/model.gguf").read_bytes()
