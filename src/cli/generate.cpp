@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/tokens.h"
+#include "formats/json.h"
 
 namespace wisp::cli {
 
@@ -58,9 +59,8 @@ int64_t integer(const json& value, std::string_view what) {
 }
 
 Job parse_job(std::string_view line) {
-  const json object = json::parse(line.begin(), line.end(), nullptr, false);
-  if (object.is_discarded()) fail("not valid JSON");
-  if (!object.is_object()) fail("expected an object such as {{\"tokens\":[1,2,3],\"n\":8}}");
+  const auto object =
+      formats::parse_json_object<json>(line, "the line", {.max_depth = 2, .unique_names = true});
   for (const auto& [key, value] : object.items()) {
     if (key != "tokens" && key != "n") fail("unknown field \"{}\"", one_line(key));
   }

@@ -98,11 +98,13 @@ std::string tokenizer_name(const formats::Checkpoint& checkpoint) {
   return text;
 }
 
-void print_text(const InspectFlags& flags, const formats::Checkpoint& checkpoint,
-                const model::ModelConfig& config) {
+// All of it before any is printed, since reading the file can still fail.
+std::string text_of(const InspectFlags& flags, const formats::Checkpoint& checkpoint,
+                    const model::ModelConfig& config) {
+  std::string text;
   const ModelFacts facts = model_facts(checkpoint);
-  const auto row = [](std::string_view name, std::string_view value) {
-    print(fmt::format("{:<26}{}\n", name, value));
+  const auto row = [&](std::string_view name, std::string_view value) {
+    text += fmt::format("{:<26}{}\n", name, value);
   };
   row("model", checkpoint.path().string());
   row("format", format_name(checkpoint));
@@ -122,19 +124,20 @@ void print_text(const InspectFlags& flags, const formats::Checkpoint& checkpoint
   const formats::DType kv = flags.plan_flags.kv_dtype();
   row("kv_bytes_per_token",
       fmt::format("{} ({})", kv_bytes_per_token(config, kv), formats::dtype_name(kv)));
-  print(fmt::format("\n{:<8}{:>9}{:>12}{:>13}\n", "type", "tensors", "parameters", "bytes"));
+  text += fmt::format("\n{:<8}{:>9}{:>12}{:>13}\n", "type", "tensors", "parameters", "bytes");
   for (const DTypeShare& share : facts.dtypes) {
-    print(fmt::format("{:<8}{:>9}{:>12}{:>13}\n", formats::dtype_name(share.dtype), share.tensors,
-                      count_text(share.params), bytes_text(share.bytes)));
+    text += fmt::format("{:<8}{:>9}{:>12}{:>13}\n", formats::dtype_name(share.dtype), share.tensors,
+                        count_text(share.params), bytes_text(share.bytes));
   }
   if (flags.tensors) {
-    print(fmt::format("\n{:<48}{:<8}{:<22}{:>13}\n", "tensor", "type", "shape", "bytes"));
+    text += fmt::format("\n{:<48}{:<8}{:<22}{:>13}\n", "tensor", "type", "shape", "bytes");
     for (const formats::TensorView& tensor : checkpoint.tensors()) {
-      print(fmt::format("{:<48}{:<8}{:<22}{:>13}\n", one_line(tensor.name),
-                        formats::dtype_name(tensor.dtype), formats::shape_text(tensor.shape),
-                        tensor.data.size()));
+      text += fmt::format("{:<48}{:<8}{:<22}{:>13}\n", one_line(tensor.name),
+                          formats::dtype_name(tensor.dtype), formats::shape_text(tensor.shape),
+                          tensor.data.size());
     }
   }
+  return text;
 }
 
 void print_json(const InspectFlags& flags, const formats::Checkpoint& checkpoint,
@@ -198,7 +201,7 @@ void run_inspect(const InspectFlags& flags) {
     print_json(flags, checkpoint, config, plans);
     return;
   }
-  print_text(flags, checkpoint, config);
+  print(text_of(flags, checkpoint, config));
   for (const std::string& plan : plans) print("\n" + plan);
 }
 

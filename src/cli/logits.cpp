@@ -13,6 +13,8 @@ namespace wisp::cli {
 
 namespace {
 
+constexpr uint32_t kMaxChunk = 1U << 20;
+
 struct LogitsFlags {
   ComputeFlags compute;
   std::string model;
@@ -71,7 +73,7 @@ void add_logits(CLI::App& app) {
       .add_option("--chunk", flags->chunk,
                   "tokens a step, rounded up to a multiple of 64 (default 512); 1: one by one, as "
                   "generated tokens run")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1U, kMaxChunk))
       ->option_text("N");
   add_compute_flags(command, flags->compute);
   command.footer(

@@ -44,6 +44,7 @@ LogitsFile::LogitsFile(fs::path path, const std::vector<Tensor>& tensors, uint32
   for (uint64_t& offset : offsets_) offset += data;
 
   temporary_ += fmt::format(".{}.tmp", getpid());
+  remove_on_signal_.emplace(temporary_.string());
   file_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file_ < 0) fail_to_write();
   try {
@@ -77,6 +78,7 @@ void LogitsFile::commit() {
   if (close(file) != 0) fail_to_write();
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail_to_write();
   temporary_.clear();
+  remove_on_signal_.reset();
 }
 
 void LogitsFile::write_at(uint64_t offset, std::span<const std::byte> bytes) {

@@ -4,14 +4,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "cli/remove_on_signal.h"
+
 namespace wisp::cli {
 
-// Writes to a temporary file beside `path`; commit() renames it, destruction without commit removes
-// it. Every failure throws Error naming `path`.
+// Writes to a temporary file beside `path`; commit() renames it, destruction without commit, or a
+// signal that ends the process, removes it. Every failure throws Error naming `path`.
 class LogitsFile {
  public:
   struct Tensor {
@@ -36,6 +39,7 @@ class LogitsFile {
 
   std::filesystem::path path_;
   std::filesystem::path temporary_;
+  std::optional<RemoveOnSignal> remove_on_signal_;
   int file_ = -1;
   uint64_t row_bytes_;
   std::vector<Tensor> tensors_;

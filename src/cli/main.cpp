@@ -3,8 +3,10 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <new>
+#include <sstream>
 #include <string>
 
 #include "cli/commands.h"
@@ -17,9 +19,12 @@ namespace {
 
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
+constexpr size_t kMaxMessageBytes = 8192;
 
 int report(std::string_view message, int status) {
-  note("wisp: error: " + one_line(message));
+  // Names from broken files can be of any length.
+  const bool cut = message.size() > kMaxMessageBytes;
+  note("wisp: error: " + one_line(message.substr(0, kMaxMessageBytes)) + (cut ? "..." : ""));
   return status;
 }
 
@@ -44,6 +49,7 @@ std::unique_ptr<CLI::App> make_parser() {
   add_perplexity(*app);
   add_bench(*app);
   add_devices(*app);
+  for (CLI::App* command : app->get_subcommands({})) check_numbers(*command);
   return app;
 }
 
@@ -71,7 +77,9 @@ int run(int argc, char** argv) {
     app->parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) return report(error.what() + hint(*app), kWrongUsage);
-    app->exit(error);  // prints help or version
+    std::ostringstream text;  // help or version
+    app->exit(error, text, text);
+    print(text.str());
   } catch (const UsageError& error) {
     return report(error.what() + hint(*app), kWrongUsage);
   }
@@ -84,6 +92,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using wisp::cli::report;
+  wisp::cli::open_closed_files();
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write
   try {
     return wisp::cli::run(argc, argv);
@@ -91,6 +100,8 @@ int main(int argc, char** argv) {
     return wisp::cli::kFailed;
   } catch (const std::bad_alloc&) {
     return report("out of memory", wisp::cli::kFailed);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report(error.path1().string() + ": " + error.code().message(), wisp::cli::kFailed);
   } catch (const std::exception& error) {
     return report(error.what(), wisp::cli::kFailed);
   } catch (...) {

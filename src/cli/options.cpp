@@ -1,8 +1,10 @@
 #include "cli/options.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 
 #include "base/log.h"
+#include "formats/quoted.h"
 
 namespace wisp::cli {
 
@@ -81,6 +83,24 @@ void add_compute_flags(CLI::App& command, ComputeFlags& flags) {
 
 std::string check_path(const std::string& path) {
   return path.empty() ? "the path is empty" : std::string();
+}
+
+void check_numbers(CLI::App& command) {
+  const auto check_uint = [](const std::string& text) {
+    uint64_t value = 0;
+    const char* end = text.data() + text.size();
+    const auto result = std::from_chars(text.data(), end, value);
+    const bool good = result.ec == std::errc{} && result.ptr == end;
+    return good ? std::string() : "expected a whole number, found " + formats::in_quotes(text);
+  };
+  const auto check_float = [](const std::string& text) {
+    return text.empty() ? std::string("expected a number, found ''") : std::string();
+  };
+  for (CLI::Option* option : command.get_options([](const CLI::Option*) { return true; })) {
+    const std::string type = option->get_type_name();
+    if (type.starts_with("UINT")) option->check(check_uint);
+    if (type.starts_with("FLOAT")) option->check(check_float);
+  }
 }
 
 CLI::Option* add_model_option(CLI::App& command, std::string& model) {

@@ -55,6 +55,10 @@ void add_verbose_flag(CLI::App& command);
 // A check for options with a path: what is wrong with it, or nothing.
 std::string check_path(const std::string& path);
 
+// Makes all options of the command that take numbers refuse what the parser lets pass: empty texts
+// (as 0), and whole numbers that are negative or too large for 64 bits.
+void check_numbers(CLI::App& command);
+
 // -m, required; the caller may loosen that.
 CLI::Option* add_model_option(CLI::App& command, std::string& model);
 

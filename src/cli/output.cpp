@@ -1,5 +1,6 @@
 #include "cli/output.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,6 +9,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "text/utf8.h"
 
 namespace wisp::cli {
 
@@ -35,12 +37,25 @@ void note(std::string_view line) {
 }
 
 std::string one_line(std::string_view text) {
-  std::string line(text);
-  for (char& c : line) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) c = ' ';
+  std::string line;
+  text::append_utf8(text, true, line);
+  bool after_c2 = false;  // 0xC2 begins U+0080 to U+009F, which are control characters too
+  for (size_t i = 0; i < line.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(line[i]);
+    if (byte < 0x20 || byte == 0x7F) line[i] = ' ';
+    if (after_c2 && byte < 0xA0) line.replace(i - 1, 2, "  ");
+    after_c2 = byte == 0xC2;
   }
   return line;
+}
+
+void open_closed_files() {
+  for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(file, F_GETFD) >= 0 || errno != EBADF) continue;
+    // The lowest free number is this one. Opened the wrong way, so that its use still fails.
+    const int flags = file == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+    [[maybe_unused]] const int opened = open("/dev/null", flags);
+  }
 }
 
 bool stdin_is_terminal() { return isatty(STDIN_FILENO) == 1; }

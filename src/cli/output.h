@@ -17,9 +17,13 @@ void flush();
 // One line on stderr.
 void note(std::string_view line);
 
-// `text` without what would break or garble a line: line breaks and other control bytes become
-// spaces.
+// `text` without what would break or garble a line: line breaks and other control characters become
+// spaces, what is not UTF-8 becomes U+FFFD.
 std::string one_line(std::string_view text);
+
+// Takes the numbers of stdin, stdout and stderr where they are closed, so that no file that is
+// opened later gets them and, with them, what is meant for the terminal.
+void open_closed_files();
 
 // Whether a person looks at it.
 bool stdin_is_terminal();

@@ -22,6 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr size_t kMaxPromptBytes = size_t{16} << 20;  // some million tokens
 constexpr char kDefaultModel[] = "models/smollm2-135m-instruct.gguf";
 
 // Set-up puts the model beside the folder of the program: build/models, build/release/wisp.
@@ -41,7 +42,12 @@ std::string read_stdin() {
   std::string text;
   char piece[4096];
   size_t count = 0;
-  while ((count = std::fread(piece, 1, sizeof(piece), stdin)) > 0) text.append(piece, count);
+  while ((count = std::fread(piece, 1, sizeof(piece), stdin)) > 0) {
+    text.append(piece, count);
+    if (text.size() > kMaxPromptBytes) {
+      fail("standard input: more than {} bytes, too long for a prompt", kMaxPromptBytes);
+    }
+  }
   if (std::ferror(stdin) != 0) fail("standard input: cannot read");
   return text;
 }
@@ -51,9 +57,9 @@ void drop_last_line_break(std::string& text) {
   if (text.ends_with('\r')) text.pop_back();
 }
 
-std::string read_prompt(const RunFlags& flags) {
-  if (!flags.prompt.empty()) return flags.prompt;
-  std::string text = flags.file.empty() ? read_stdin() : read_text(flags.file);
+std::string read_prompt(const RunFlags& flags, bool from_stdin) {
+  if (!from_stdin && flags.file.empty()) return flags.prompt;
+  std::string text = from_stdin ? read_stdin() : read_text(flags.file, kMaxPromptBytes);
   drop_last_line_break(text);
   return text;
 }
@@ -127,7 +133,7 @@ void run_run(RunFlags& flags, bool prompt_given) {
   }
   std::string prompt;
   if (single) {
-    prompt = read_prompt(flags);
+    prompt = read_prompt(flags, from_stdin);
     if (prompt.empty()) fail("the prompt is empty");
   }
   if (flags.model.empty()) flags.model = default_model();

@@ -36,8 +36,8 @@ LoadedModel::LoadedModel(const LoadOptions& options)
   engine_options_.num_pages = checked_cast<uint32_t>(
       checked_mul(engine_options_.max_pages_per_slot, engine_options_.max_slots, "KV pages"),
       "KV pages");
-  engine_options_.prefill_chunk =
-      static_cast<uint32_t>(round_up(std::max(1U, options.prefill_chunk), 64));
+  engine_options_.prefill_chunk = static_cast<uint32_t>(
+      round_up(std::clamp(options.prefill_chunk, 1U, engine_options_.context), 64));
   engine_options_.shuffle_seed = options.shuffle_seed;
 
   backend_ = backend::create(options.device);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -12,6 +11,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "formats/byte_reader.h"
+#include "formats/json.h"
 #include "formats/output_file.h"
 #include "formats/quoted.h"
 
@@ -25,33 +25,6 @@ using nlohmann::json;
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 constexpr char kMetadataKey[] = "__metadata__";
 constexpr char kWeightMap[] = "weight_map";
-
-// Parses an object of objects; refuses deeper nesting and names used twice at any level.
-json parse_json(std::string_view text, int max_depth, std::string_view what) {
-  std::vector<std::set<std::string>> names;  // of the objects open now
-  const auto check = [&](int depth, json::parse_event_t event, json& value) {
-    if (event == json::parse_event_t::object_start || event == json::parse_event_t::array_start) {
-      if (depth >= max_depth) fail("{} is nested too deeply", what);
-      if (event == json::parse_event_t::object_start) names.emplace_back();
-    } else if (event == json::parse_event_t::object_end) {
-      names.pop_back();
-    } else if (event == json::parse_event_t::key) {
-      const auto& name = value.get_ref<const std::string&>();
-      if (!names.back().insert(name).second) fail("{}: {} appears twice", what, in_quotes(name));
-    }
-    return true;
-  };
-  json parsed;
-  try {
-    parsed = json::parse(text.begin(), text.end(), check);
-  } catch (const json::parse_error& error) {
-    fail("{} is not valid JSON: error at byte {} of {}", what, error.byte, text.size());
-  } catch (const json::exception&) {
-    fail("{} is not valid JSON", what);
-  }
-  if (!parsed.is_object()) fail("{}: expected a JSON object, found {}", what, parsed.type_name());
-  return parsed;
-}
 
 const json& member(const json& object, const char* key) {
   const auto found = object.find(key);
@@ -112,7 +85,8 @@ void require_plain_file_name(const std::string& name) {
 
 // shard file name -> the tensors that the index puts there.
 std::map<std::string, std::vector<std::string>> read_index(std::string_view text) {
-  const json index = parse_json(text, 16, "the index");
+  const json index =
+      parse_json_object<json>(text, "the index", {.max_depth = 16, .unique_names = true});
   const json& weight_map = member(index, kWeightMap);
   require_string_map(weight_map, kWeightMap);
   std::map<std::string, std::vector<std::string>> shards;
@@ -135,7 +109,8 @@ std::vector<TensorView> parse_safetensors(std::span<const std::byte> bytes) {
   const auto header = reader.take(header_bytes, "header");
   const auto data = bytes.subspan(reader.position());
   const json entries =
-      parse_json({reinterpret_cast<const char*>(header.data()), header.size()}, 3, "the header");
+      parse_json_object<json>({reinterpret_cast<const char*>(header.data()), header.size()},
+                              "the header", {.max_depth = 3, .unique_names = true});
   std::vector<TensorView> tensors;
   for (const auto& [name, entry] : entries.items()) {
     if (name == kMetadataKey) {

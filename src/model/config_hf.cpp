@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "formats/json.h"
 
 namespace wisp::model {
 namespace {
@@ -132,10 +133,7 @@ double JsonFields::require_number(std::string_view key) const {
 }
 
 json read_json(const std::filesystem::path& path) {
-  json value = json::parse(read_text(path, size_t{64} << 20), nullptr, false);
-  if (value.is_discarded()) fail("{}: not valid JSON", path.string());
-  if (!value.is_object()) fail("{}: expected a JSON object, found {}", path.string(), shown(value));
-  return value;
+  return formats::parse_json_object<json>(read_text(path, size_t{64} << 20), path.string());
 }
 
 ModelConfig read_hf_config(const JsonFields& fields) {

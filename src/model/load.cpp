@@ -8,6 +8,9 @@
 namespace wisp::model {
 namespace {
 
+// Four million positions of the common 128 rotary dimensions.
+constexpr uint64_t kMaxTableBytes = uint64_t{2} << 30;
+
 ModelConfig read_config_hf(const formats::Checkpoint& checkpoint) {
   const auto path = checkpoint.folder() / "config.json";
   const nlohmann::json json = read_json(path);
@@ -78,6 +81,11 @@ void resolve_head(WeightResolver& resolver, Model& model) {
 
 void add_tables(WeightResolver& resolver, Model& model, uint32_t context) {
   const ModelConfig& c = model.config;
+  const uint64_t bytes = uint64_t{context} * c.rope.rotary_dim * sizeof(float);
+  if (bytes > kMaxTableBytes) {
+    fail("a context of {} tokens needs a rope table of {} bytes, more than {}", context, bytes,
+         kMaxTableBytes);
+  }
   const std::vector<float> factors = resolver.values(Role::rope_factors, 0, c.rope.rotary_dim / 2);
   model.rope =
       resolver.add_table("rope", context, c.rope.rotary_dim, rope_table(c.rope, context, factors));

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "formats/json.h"
 #include "text/rust.h"
 
 namespace wisp::text {
@@ -16,9 +17,7 @@ using json = nlohmann::ordered_json;
 using Sources = std::map<std::string, std::string>;
 
 json parse_object(const std::string& text, std::string_view what) {
-  json value = json::parse(text, nullptr, false);
-  if (!value.is_object()) fail("chat template: {}: not a JSON object", what);
-  return value;
+  return formats::parse_json_object<json>(text, fmt::format("chat template: {}", what));
 }
 
 json to_json(const ChatMessage& message) {
@@ -33,8 +32,8 @@ json to_json(const ChatMessage& message) {
 Sources read_sources(const std::filesystem::path& path) {
   Sources sources;
   if (!std::filesystem::exists(path)) return sources;
-  const json config = json::parse(read_text(path, size_t{64} << 20), nullptr, false);
-  if (!config.is_object()) fail("{}: not a JSON object", path.string());
+  const auto config =
+      formats::parse_json_object<json>(read_text(path, size_t{64} << 20), path.string());
   const auto found = config.find("chat_template");
   if (found == config.end() || found->is_null()) return sources;
   if (found->is_string()) {

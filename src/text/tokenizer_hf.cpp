@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "formats/json.h"
 #include "text/end_tokens.h"
 #include "text/tokenizer_handle.h"
 
@@ -17,10 +18,7 @@ using nlohmann::json;
 // An empty object when there is no such file.
 json read_optional(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) return json::object();
-  const std::string text = read_text(path, size_t{64} << 20);
-  json value = json::parse(text, nullptr, false);
-  if (!value.is_object()) fail("{}: not a JSON object", path.string());
-  return value;
+  return formats::parse_json_object<json>(read_text(path, size_t{64} << 20), path.string());
 }
 
 // A special token in tokenizer_config.json is a text or an object with one.

@@ -1,6 +1,7 @@
 #include "base/file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <utility>
 
@@ -34,6 +35,10 @@ TEST(File, EmptyFileIsAnEmptySpan) {
 TEST(File, ErrorsNameThePath) {
   EXPECT_THROW(MappedFile("/nonexistent/file"), Error);
   EXPECT_THROW(MappedFile("/tmp"), Error);
+  const auto fifo = temp_path("wisp_fifo_test");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_THROW(MappedFile{fifo}, Error);  // and does not wait for a writer
+  std::filesystem::remove(fifo);
   EXPECT_THROW(write_file("/nonexistent/file", {}), Error);
 }
 

@@ -149,7 +149,7 @@ class GenerateTest(Case):
 
     def test_malformed_batch_lines_are_named(self):
         good = '{"tokens":[1],"n":1}\n'
-        for line, reason in (("{", "not valid JSON"), ("", "not valid JSON"), ("[1]", "an object"),
+        for line, reason in (("{", "not valid JSON"), ("", "not valid JSON"), ("[1]", "a JSON object"),
                              ('{"n":1}', '"tokens"'), ('{"tokens":[1]}', '"n"'),
                              ('{"tokens":[],"n":1}', "empty"), ('{"tokens":[1.5],"n":1}', "integer"),
                              ('{"tokens":["1"],"n":1}', "integer"),

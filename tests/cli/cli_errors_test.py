@@ -1,10 +1,13 @@
 """Every error is one clear line on stderr, with nothing on stdout: exit 1, or 2 for wrong usage."""
 
 import pathlib
+import signal
+import struct
 import tempfile
 import unittest
 
-from program import (BROKEN, MODELS, add_tokenizer, copy_model, edit_config, edit_header, run)
+from program import (BROKEN, MODELS, TIMEOUT, add_tokenizer, copy_model, edit_config, edit_header,
+                     run, run_in_shell, start)
 
 LLAMA = MODELS / "llama"
 CPU = ["--backend", "cpu"]
@@ -72,6 +75,62 @@ class ModelFilesTest(Case):
         (model / "config.json").write_text("{")
         self.generate("config.json", model)
 
+    def test_nothing_is_printed_before_an_error(self):
+        model = self.folder / "model.gguf"
+        raw = (MODELS / "gguf_llama/model.gguf").read_bytes()
+        for key in (b"general.name", b"tokenizer.ggml.model"):
+            name = raw.index(key) + len(key)
+            # A u64 in place of a string whose length becomes its value; the rest is the next key.
+            broken = raw[:name] + struct.pack("<IQ", 10, 1) + raw[name + 12 + struct.unpack_from(
+                "<Q", raw, name + 4)[0]:]
+            model.write_bytes(broken + bytes(32))
+            self.check(1, key.decode(), "inspect", model)
+
+    def test_a_context_beyond_all_memory(self):
+        model = copy_model("llama", self.folder)
+        edit_config(model, lambda config: config.update(max_position_embeddings=1 << 28))
+        for flags in (["-n", "4294967295"], ["-n", "1", "-c", str(1 << 28)]):
+            self.check(1, ["268435456", "rope table"], "generate", "-m", model, "--tokens", "1",
+                       *flags, *CPU)
+
+    def test_names_that_are_no_text(self):
+        model = self.folder / "model.gguf"
+        raw = (MODELS / "gguf_llama/model.gguf").read_bytes()
+        model.write_bytes(raw.replace(struct.pack("<Q", 5) + b"llama",
+                                      struct.pack("<Q", 5) + b"\xc2\x9bm\xff\n"))
+        self.check(1, "'  m\ufffd ' is not supported", "inspect", model)
+        self.check(1, "Too many levels of symbolic links", "inspect", self.loop())
+
+    def loop(self):
+        model = self.folder / "loop"
+        model.mkdir()
+        (model / "config.json").symlink_to("config.json")
+        return model
+
+    def test_deeply_nested_json(self):
+        model = copy_model("llama", self.folder)
+        add_tokenizer(model)
+        original = (model / "config.json").read_text()
+        for opening, closing in (("[", "]"), ('{"a":', "}")):
+            deep = opening * 300000 + "1" + closing * 300000
+            for field in ("hidden_size", "model_type", "eos_token_id"):
+                (model / "config.json").write_text(
+                    original.rstrip()[:-1] + f',"{field}":{deep}' + "}")
+                for args in (["inspect", model], ["tokenize", "-m", model, "hello"]):
+                    self.check(1, ["config.json", "nested too deeply"], *args)
+        (model / "config.json").write_text(original)
+        for name in ("generation_config.json", "tokenizer_config.json", "chat_template.json"):
+            old = (model / name).read_bytes() if (model / name).exists() else None
+            (model / name).write_text('{"chat_template":%s,"eos_token_id":%s}' % (deep, deep))
+            self.check(1, [name, "nested too deeply"], "run", "-m", model, "-p", "hello", *CPU)
+            (model / name).unlink()
+            if old is not None:
+                (model / name).write_bytes(old)
+        lines = self.folder / "lines"
+        lines.write_text('{"tokens":%s,"n":1}' % deep)
+        self.check(1, ["line 1", "nested too deeply"], "generate", "-m", LLAMA, "--batch", lines,
+                   *CPU)
+
     def test_missing_tensor(self):
         model = copy_model("llama", self.folder)
         edit_header(model, lambda header: header.pop("model.layers.1.mlp.up_proj.weight"))
@@ -135,6 +194,37 @@ class OutputFilesTest(Case):
         self.check(1, "not a regular file", "logits", "-m", LLAMA, "--tokens", "1", "-o",
                    self.folder, *CPU)
 
+    def test_closed_standard_files(self):
+        out = self.folder / "out"
+        args = ["generate", "-m", LLAMA, "--tokens", "1", "-n", "600", "--logits", out, *CPU]
+        run(*args)
+        want = out.read_bytes()
+        out.unlink()
+        # Warnings must not get into the file that has taken the number of stderr.
+        done = run_in_shell("2>&-", *args)
+        self.assertEqual((done.returncode, done.stderr, out.read_bytes()), (0, "", want))
+        done = run_in_shell(">&-", *args)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("wisp: error: standard output: cannot write", done.stderr)
+
+    def test_a_full_disk_is_told(self):
+        for args in (["--version"], ["--help"], ["run", "--help"], ["inspect", LLAMA]):
+            done = run_in_shell(">/dev/full", *args)
+            self.assertEqual((done.returncode, done.stderr),
+                             (1, "wisp: error: standard output: cannot write: No space left on "
+                                 "device\n"))
+
+    def test_a_signal_leaves_no_half_written_file(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            # As many rows as keep it busy until the signal comes.
+            process = start("generate", "-m", LLAMA, "--tokens", "1", "-n", "512", "--copies",
+                            "4096", "--logits", self.folder / "out", *CPU)
+            while not list(self.folder.iterdir()):
+                self.assertIsNone(process.poll())
+            process.send_signal(number)
+            self.assertEqual(process.wait(TIMEOUT), -number)
+            self.assertEqual(list(self.folder.iterdir()), [])
+
 
 class TextTest(Case):
     def test_folder_without_tokenizer(self):
@@ -162,6 +252,8 @@ class TextTest(Case):
         model = copy_model("llama", self.folder)
         add_tokenizer(model)
         self.check(1, "the prompt is empty", "run", "-m", model, "-p", "", *CPU)
+        self.check(1, "the prompt is empty", "run", "-m", model, "-p", "", *CPU, stdin="unread")
+        self.check(1, "too long", "run", "-m", model, "-", *CPU, stdin="x" * (17 << 20))
         self.check(1, "the prompt is empty", "run", "-m", model, "-", *CPU, stdin="\n")
         self.check(1, "the prompt is empty", "run", "-m", model, *CPU)
         self.check(1, "nowhere", "run", "-m", model, "-f", self.folder / "nowhere", *CPU)
@@ -203,6 +295,14 @@ class UsageTest(Case):
                 ("--threads", ["generate", "-m", LLAMA, "--tokens", "1", "-n", "1", "-t", "0"]),
                 ("--threads", ["generate", "-m", LLAMA, "--tokens", "1", "-n", "1", "-t", "9999"]),
                 ("--chunk", ["logits", "-m", LLAMA, "--tokens", "1", "-o", "x", "--chunk", "0"]),
+                ("--chunk", ["logits", "-m", LLAMA, "--tokens", "1", "-o", "x", "--chunk",
+                             "4294967295"]),
+                *((f"{flag}: expected a ", ["run", "-p", "x", flag, ""])
+                  for flag in ("-n", "--context", "--seed", "--top-k", "--temp", "--min-p")),
+                *(("expected a whole number", ["run", "-p", "x", flag, number])
+                  for flag in ("-n", "--seed") for number in ("-1", "18446744073709551616", "1x")),
+                ("expected a whole number", ["generate", "-m", LLAMA, "--tokens", "1", "-n", "1",
+                                             "--shuffle", "-1"]),
                 ("--prompt", ["run", "-p", "x", "-f", "y"]),
                 ("--prompt", ["run", "-p"]),
                 ("source", ["run", "hello"]),

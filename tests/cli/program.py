@@ -21,6 +21,19 @@ def run(*args, stdin=""):
                           timeout=TIMEOUT)
 
 
+def run_in_shell(redirection, *args):
+    """The finished process, with a shell's redirection such as 2>&-."""
+    return subprocess.run(["sh", "-c", f'exec "$@" {redirection}', "sh", WISP, *map(str, args)],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=TIMEOUT)
+
+
+def start(*args):
+    """A process that runs, with no input and nobody who reads its output."""
+    return subprocess.Popen([WISP, *map(str, args)], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
 def output(*args, stdin=""):
     """stdout of a run that succeeds."""
     done = run(*args, stdin=stdin)

@@ -158,7 +158,8 @@ TEST(HuggingFace, BrokenFilesGiveOneLineThatNamesThem) {
   for (const char* name : {"tokenizer_config.json", "generation_config.json", "config.json"}) {
     Folder folder("broken", "bpe");
     folder.write(name, "{\"eos_token_id\": ");
-    EXPECT_EQ(folder.error(), (folder.path() / name).string() + ": not a JSON object");
+    EXPECT_EQ(folder.error(),
+              (folder.path() / name).string() + " is not valid JSON: error at byte 18 of 17");
   }
   Folder folder("broken", "bpe");
   folder.write("generation_config.json", R"({"eos_token_id":[2,9000]})");

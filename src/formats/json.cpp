@@ -1,0 +1,44 @@
+#include "formats/json.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "formats/quoted.h"
+
+namespace wisp::formats {
+
+template <typename Json>
+Json parse_json_object(std::string_view text, std::string_view what, JsonRules rules) {
+  using Event = typename Json::parse_event_t;
+  std::vector<std::set<std::string>> names;  // of the objects open now
+  const auto check = [&](int depth, Event event, Json& value) {
+    if (event == Event::object_start || event == Event::array_start) {
+      if (depth >= rules.max_depth) fail("{} is nested too deeply", what);
+      if (event == Event::object_start) names.emplace_back();
+    } else if (event == Event::object_end) {
+      names.pop_back();
+    } else if (event == Event::key && rules.unique_names) {
+      const auto& name = value.template get_ref<const std::string&>();
+      if (!names.back().insert(name).second) fail("{}: {} appears twice", what, in_quotes(name));
+    }
+    return true;
+  };
+  Json parsed;
+  try {
+    parsed = Json::parse(text.begin(), text.end(), check);
+  } catch (const typename Json::parse_error& error) {
+    fail("{} is not valid JSON: error at byte {} of {}", what, error.byte, text.size());
+  } catch (const typename Json::exception&) {
+    fail("{} is not valid JSON", what);
+  }
+  if (!parsed.is_object()) fail("{}: expected a JSON object, found {}", what, parsed.type_name());
+  return parsed;
+}
+
+template nlohmann::json parse_json_object(std::string_view, std::string_view, JsonRules);
+template nlohmann::ordered_json parse_json_object(std::string_view, std::string_view, JsonRules);
+
+}  // namespace wisp::formats
