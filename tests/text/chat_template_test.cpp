@@ -162,6 +162,22 @@ TEST(ChatTemplate, ErrorsAreOneLine) {
   }
 }
 
+// What recurses in the template engine has the room for it.
+TEST(ChatTemplate, LongExpressionsAndDeepValues) {
+  const auto repeat = [](const std::string& text, size_t count) {
+    std::string all;
+    for (size_t i = 0; i < count; ++i) all += text;
+    return all;
+  };
+  EXPECT_EQ(render("{{ " + repeat("not ", 60000) + "true }}"), "True");
+  EXPECT_EQ(render("{{ 1" + repeat("+1", 100000) + " }}"), "100001");
+  EXPECT_EQ(render("{{ 'a'" + repeat("|string", 30000) + " }}"), "a");
+  EXPECT_EQ(render("{% set ns = namespace(s=[]) %}{% for i in range(20000) %}"
+                   "{% set ns.s = [ns.s] %}{% endfor %}{{ ns.s }}"),
+            repeat("[", 20001) + repeat("]", 20001));
+  EXPECT_NE(error_of(repeat("x", 300000)).find("300000 bytes"), std::string::npos);
+}
+
 TEST(ChatTemplate, EndlessOnesAreStopped) {
   EXPECT_NE(
       error_of("{% for i in range(100000) %}{% for j in range(100000) %}x{% endfor %}{% endfor %}"),

@@ -1,5 +1,6 @@
 //! Chat templates in the environment that transformers gives them.
 
+use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use minijinja::syntax::SyntaxConfig;
@@ -9,9 +10,25 @@ use minijinja_contrib::pycompat::unknown_method_callback;
 
 use crate::python::{strftime, JsonStyle};
 
-/// Steps of the template machine: far more than any real chat needs, over in about a second.
-const FUEL: u64 = 20_000_000;
-const MAX_SOURCE: usize = 4 << 20;
+/// Steps of the template machine: far more than any real chat needs.
+const FUEL: u64 = 4_000_000;
+/// Real templates have some ten thousand bytes.
+const MAX_SOURCE: usize = 256 << 10;
+/// Long expressions and nested values recurse: the two limits above bound how deep, and this is
+/// room for it. Only what is used takes memory.
+const STACK: usize = 1 << 30;
+
+/// Runs `body` on a thread with a large stack.
+fn with_stack<T: Send>(body: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+    thread::scope(|scope| {
+        thread::Builder::new()
+            .stack_size(STACK)
+            .spawn_scoped(scope, move || guard_rs::caught(body).unwrap_or_else(Err))
+            .map_err(|error| format!("no thread for the template: {error}"))?
+            .join()
+            .unwrap_or_else(|_| Err("the template failed".to_string()))
+    })
+}
 
 pub struct Template {
     environment: Environment<'static>,
@@ -40,10 +57,12 @@ impl Template {
                 Err(Error::new(ErrorKind::InvalidOperation, message))
             },
         );
-        environment
-            .add_template_owned("chat", without_generation_tags(source))
-            .map_err(|error| describe(&error))?;
-        Ok(Self { environment })
+        with_stack(move || {
+            environment
+                .add_template_owned("chat", without_generation_tags(source))
+                .map_err(|error| describe(&error))?;
+            Ok(Self { environment })
+        })
     }
 
     pub fn render(&self, variables: &[u8], now: i64) -> Result<String, String> {
@@ -60,12 +79,14 @@ impl Template {
         environment.add_function("strftime_now", move |format: String| {
             strftime(&format, now).map_err(|error| Error::new(ErrorKind::InvalidOperation, error))
         });
-        let template = environment
-            .get_template("chat")
-            .map_err(|error| describe(&error))?;
-        template
-            .render(Value::from(Serde(variables)))
-            .map_err(|error| describe(&error))
+        with_stack(move || {
+            let template = environment
+                .get_template("chat")
+                .map_err(|error| describe(&error))?;
+            template
+                .render(Value::from(Serde(variables)))
+                .map_err(|error| describe(&error))
+        })
     }
 }
 
