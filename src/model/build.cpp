@@ -57,6 +57,10 @@ class Builder {
   }
 
   // W x, with the activations quantised first where the mode and the weight's type ask for it.
+  bool f16_inputs() const {
+    return options_.math == Math::fast && kernel_class_ == KernelClass::prefill;
+  }
+
   ValueId linear(ValueId x, const Projection& projection, std::optional<ValueId> residual,
                  const std::string& name) {
     const ValueId out = value(name, projection.rows);
@@ -74,8 +78,7 @@ class Builder {
                        .bias = part.bias,
                        .residual = residual,
                        .out_offset = offset,
-                       .f16_inputs =
-                           options_.math == Math::fast && kernel_class_ == KernelClass::prefill},
+                       .f16_inputs = f16_inputs()},
           name);
       offset += part.rows;
     }
@@ -118,7 +121,8 @@ class Builder {
                         .kv_layer = plan::KvLayerId{index},
                         .num_heads = c.num_heads,
                         .scale = c.attention_scale,
-                        .window = c.layers[index].window},
+                        .window = c.layers[index].window,
+                        .f16_inputs = f16_inputs()},
         prefix + "attn");
     return out;
   }

@@ -73,6 +73,7 @@ struct Printer {
     text += fmt::format(" scale={}", op.scale);
     number("softcap", op.softcap, 0.0F);
     number("window", op.window, 0U);
+    if (op.f16_inputs) text += " f16_inputs";
   }
   void operator()(const Glu& op) {
     value(op.x);

@@ -19,6 +19,12 @@ inline bool has_shuffles(const gpu::Capabilities& c) {
   return c.subgroups && c.subgroup_min_size >= 8;
 }
 
+// What the kernels with cooperative matrices are written for.
+inline bool has_matrices(const gpu::Capabilities& c) {
+  return c.f16 && c.subgroups && c.has_matrix({.m = 16, .n = 16, .k = 16}) &&
+         c.subgroup_min_size == 32 && c.subgroup_max_size == 32;
+}
+
 // Invocations that sum a row together; the same for all columns of a device.
 inline uint32_t team_size(const gpu::Capabilities& c, uint32_t groups) {
   const uint32_t most = has_shuffles(c) ? std::min(32U, std::bit_floor(c.subgroup_min_size)) : 32U;

@@ -37,12 +37,6 @@ constexpr Tile kMatrixTiles[] = {
     {128, 128, {.min_rows = 65, .max_rows = kMost}},
 };
 
-// Whether the adapter has what linear_prefill_matrix.wgsl is written for.
-bool has_matrices(const gpu::Capabilities& c) {
-  return c.f16 && c.has_matrix({.m = 16, .n = 16, .k = 16}) && c.subgroup_min_size == 32 &&
-         c.subgroup_max_size == 32;
-}
-
 // What all variants of a Linear share.
 KernelUse base(const plan::Linear& op, uint32_t part_index, bool matrices, const ChooseContext& c) {
   const plan::Weight& w = weight(c, op.weight);

@@ -1,0 +1,298 @@
+// Attention, prefill class, on cooperative matrices of 16 x 16 halves: a workgroup has HEAD_TILE query
+// heads of one KV head and a tile of up to 32 columns of one slot; each subgroup of 32 has 16 columns
+// of a head. It walks tiles of 32 absolute positions twice: for the largest score of each row, then
+// for exp(score - largest) and the weighted sum of the values, so that nothing is rescaled. Keys that
+// a row does not see add zeros: its bits do not depend on the other rows.
+// Includes: kv/read_*. Dispatch: x over tiles of heads, y over tiles of columns.
+//! include lib/step.wgsl
+//! include kv/pages.wgsl
+//! include attention/score.wgsl
+@group(0) @binding(1) var<storage, read_write> out: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> q: array<f32>;
+@group(0) @binding(7) var<storage, read> tiles: array<vec4<u32>>;  // first column, columns
+
+const KEYS = 32u;
+const KEY_PITCH = HEAD_DIM / 4u + 2u;      // vectors of a row, and two against bank conflicts
+const VALUE_PITCH = VALUE_DIM / 4u + 2u;
+const VALUES_AT = KEYS * KEY_PITCH;
+const ROWS = WORKGROUP_X / 2u;  // of queries
+const Q_PITCH = 6u;
+const S_PITCH = 36u;
+const P_PITCH = 10u;
+const LOWEST = -3.0e38;
+
+// Keys and values [key][dimension / 4]; queries at first.
+var<workgroup> kv_tile: array<vec4<f16>, max(VALUES_AT + KEYS * VALUE_PITCH, ROWS * Q_PITCH)>;
+var<workgroup> s_tile: array<f32, ROWS * S_PITCH>;        // [row][key]; rows of subgroups in turn
+var<workgroup> p_tile: array<vec4<f16>, ROWS * P_PITCH>;  // [row][key / 4]
+
+// Halves, saturating; NaN kept.
+fn to_halves(v: vec4<f32>) -> vec4<f16> {
+  return vec4<f16>(select(clamp(v, vec4<f32>(-65504.0), vec4<f32>(65504.0)), v, v != v));
+}
+
+// Dimensions 16 chunk.. of the queries of all heads: [head][column][dimension / 4].
+fn load_queries(column0: u32, count: u32, head0: u32, chunk: u32, lid: u32) {
+  for (var i = lid; i < ROWS * 4u; i = i + WORKGROUP_X) {
+    let row = i / 4u;
+    let at = (column0 + min(row % 32u, count - 1u)) * Q_STRIDE + (head0 + row / 32u) * HEAD_DIM +
+             chunk * 16u + i % 4u * 4u;
+    kv_tile[row * Q_PITCH + i % 4u] =
+        to_halves(vec4<f32>(q[at], q[at + 1u], q[at + 2u], q[at + 3u]));
+  }
+}
+
+// Keys seen.x..seen.y - 1 of the tile at key0; zero elsewhere.
+fn load_keys(slot: u32, kv_head: u32, key0: u32, seen: vec2<u32>, lid: u32) {
+  for (var i = lid; i < KEYS * (HEAD_DIM / 8u); i = i + WORKGROUP_X) {
+    let row = i / (HEAD_DIM / 8u);
+    let d = i % (HEAD_DIM / 8u);
+    let key = key0 + row;
+    var v = Eight(vec4<f32>(), vec4<f32>());
+    if (key >= seen.x && key < seen.y) {
+      v = key8(kv_row(slot, key, kv_head) * KEY_STRIDE + d * 8u);
+    }
+    kv_tile[row * KEY_PITCH + d * 2u] = to_halves(v.a);
+    kv_tile[row * KEY_PITCH + d * 2u + 1u] = to_halves(v.b);
+  }
+}
+
+fn load_values(slot: u32, kv_head: u32, key0: u32, seen: vec2<u32>, lid: u32) {
+  for (var i = lid; i < KEYS * (VALUE_DIM / 4u); i = i + WORKGROUP_X) {
+    let row = i / (VALUE_DIM / 4u);
+    let d = i % (VALUE_DIM / 4u);
+    let key = key0 + row;
+    var v = vec4<f32>();
+    if (key >= seen.x && key < seen.y) {
+      v = value4(kv_row(slot, key, kv_head) * VALUE_STRIDE + d * 4u);
+    }
+    kv_tile[VALUES_AT + row * VALUE_PITCH + d] = to_halves(v);
+  }
+}
+
+@compute @workgroup_size(WORKGROUP_X)
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+  let column0 = tiles[wid.y].x;
+  let count = tiles[wid.y].y;
+  let position0 = columns[column0].y;
+  let slot = columns[column0].z;
+  let subgroup = lid / 32u;
+  let head = wid.x * HEAD_TILE + subgroup / 2u;
+  let kv_head = wid.x * HEAD_TILE / GROUP_HEADS;
+  let row0 = subgroup % 2u * 16u;     // of the subgroup, in the tile of columns
+  let row = lid % 32u / 2u;           // of the invocation, in the subgroup
+  let keys_at = lid % 2u * 16u;       // the invocation's keys of a tile
+  let own = position0 + row0 + row;
+  let begin = first_key(own);
+  let seen = vec2<u32>(first_key(position0), position0 + count);
+  let s_at = subgroup * 16u * S_PITCH;
+  let p_at = subgroup * 16u * P_PITCH;
+  var q0 = coop_mat16x16<f16, A>();
+  var q1 = coop_mat16x16<f16, A>();
+  var q2 = coop_mat16x16<f16, A>();
+  var q3 = coop_mat16x16<f16, A>();
+  var q4 = coop_mat16x16<f16, A>();
+  var q5 = coop_mat16x16<f16, A>();
+  var q6 = coop_mat16x16<f16, A>();
+  var q7 = coop_mat16x16<f16, A>();
+  load_queries(column0, count, wid.x * HEAD_TILE, 0u, lid);
+  workgroupBarrier();
+  q0 = coopLoadT<coop_mat16x16<f16, A>>(&kv_tile[subgroup * 16u * Q_PITCH], Q_PITCH);
+  workgroupBarrier();
+  if (HEAD_DIM > 16u) {
+    load_queries(column0, count, wid.x * HEAD_TILE, 1u, lid);
+    workgroupBarrier();
+    q1 = coopLoadT<coop_mat16x16<f16, A>>(&kv_tile[subgroup * 16u * Q_PITCH], Q_PITCH);
+    workgroupBarrier();
+  }
+  if (HEAD_DIM > 32u) {
+    load_queries(column0, count, wid.x * HEAD_TILE, 2u, lid);
+    workgroupBarrier();
+    q2 = coopLoadT<coop_mat16x16<f16, A>>(&kv_tile[subgroup * 16u * Q_PITCH], Q_PITCH);
+    workgroupBarrier();
+  }
+  if (HEAD_DIM > 48u) {
+    load_queries(column0, count, wid.x * HEAD_TILE, 3u, lid);
+    workgroupBarrier();
+    q3 = coopLoadT<coop_mat16x16<f16, A>>(&kv_tile[subgroup * 16u * Q_PITCH], Q_PITCH);
+    workgroupBarrier();
+  }
+  if (HEAD_DIM > 64u) {
+    load_queries(column0, count, wid.x * HEAD_TILE, 4u, lid);
+    workgroupBarrier();
+    q4 = coopLoadT<coop_mat16x16<f16, A>>(&kv_tile[subgroup * 16u * Q_PITCH], Q_PITCH);
+    workgroupBarrier();
+  }
+  if (HEAD_DIM > 80u) {
+    load_queries(column0, count, wid.x * HEAD_TILE, 5u, lid);
+    workgroupBarrier();
+    q5 = coopLoadT<coop_mat16x16<f16, A>>(&kv_tile[subgroup * 16u * Q_PITCH], Q_PITCH);
+    workgroupBarrier();
+  }
+  if (HEAD_DIM > 96u) {
+    load_queries(column0, count, wid.x * HEAD_TILE, 6u, lid);
+    workgroupBarrier();
+    q6 = coopLoadT<coop_mat16x16<f16, A>>(&kv_tile[subgroup * 16u * Q_PITCH], Q_PITCH);
+    workgroupBarrier();
+  }
+  if (HEAD_DIM > 112u) {
+    load_queries(column0, count, wid.x * HEAD_TILE, 7u, lid);
+    workgroupBarrier();
+    q7 = coopLoadT<coop_mat16x16<f16, A>>(&kv_tile[subgroup * 16u * Q_PITCH], Q_PITCH);
+    workgroupBarrier();
+  }
+  var o0 = coop_mat16x16<f32, C>();
+  var o1 = coop_mat16x16<f32, C>();
+  var o2 = coop_mat16x16<f32, C>();
+  var o3 = coop_mat16x16<f32, C>();
+  var o4 = coop_mat16x16<f32, C>();
+  var o5 = coop_mat16x16<f32, C>();
+  var o6 = coop_mat16x16<f32, C>();
+  var o7 = coop_mat16x16<f32, C>();
+  var largest = LOWEST;
+  var sum = 0.0;
+  for (var pass_index = 0u; pass_index < 2u; pass_index = pass_index + 1u) {
+    for (var key0 = (seen.x / KEYS) * KEYS; key0 < seen.y; key0 = key0 + KEYS) {
+      load_keys(slot, kv_head, key0, seen, lid);
+      if (pass_index == 1u) {
+        load_values(slot, kv_head, key0, seen, lid);
+      }
+      workgroupBarrier();
+      for (var half = 0u; half < 2u; half = half + 1u) {
+        let k_at = half * 16u * KEY_PITCH;
+        var s = coop_mat16x16<f32, C>();
+        s = coopMultiplyAdd(q0, coopLoad<coop_mat16x16<f16, B>>(&kv_tile[k_at], KEY_PITCH), s);
+        if (HEAD_DIM > 16u) {
+          s = coopMultiplyAdd(
+              q1, coopLoad<coop_mat16x16<f16, B>>(&kv_tile[k_at + 4u], KEY_PITCH), s);
+        }
+        if (HEAD_DIM > 32u) {
+          s = coopMultiplyAdd(
+              q2, coopLoad<coop_mat16x16<f16, B>>(&kv_tile[k_at + 8u], KEY_PITCH), s);
+        }
+        if (HEAD_DIM > 48u) {
+          s = coopMultiplyAdd(
+              q3, coopLoad<coop_mat16x16<f16, B>>(&kv_tile[k_at + 12u], KEY_PITCH), s);
+        }
+        if (HEAD_DIM > 64u) {
+          s = coopMultiplyAdd(
+              q4, coopLoad<coop_mat16x16<f16, B>>(&kv_tile[k_at + 16u], KEY_PITCH), s);
+        }
+        if (HEAD_DIM > 80u) {
+          s = coopMultiplyAdd(
+              q5, coopLoad<coop_mat16x16<f16, B>>(&kv_tile[k_at + 20u], KEY_PITCH), s);
+        }
+        if (HEAD_DIM > 96u) {
+          s = coopMultiplyAdd(
+              q6, coopLoad<coop_mat16x16<f16, B>>(&kv_tile[k_at + 24u], KEY_PITCH), s);
+        }
+        if (HEAD_DIM > 112u) {
+          s = coopMultiplyAdd(
+              q7, coopLoad<coop_mat16x16<f16, B>>(&kv_tile[k_at + 28u], KEY_PITCH), s);
+        }
+        coopStoreT(s, &s_tile[s_at + half * 16u], S_PITCH);
+      }
+      workgroupBarrier();
+      for (var i = 0u; i < 4u; i = i + 1u) {
+        let at = s_at + row * S_PITCH + keys_at + i * 4u;
+        let keys4 = vec4<u32>(key0 + keys_at + i * 4u) + vec4<u32>(0u, 1u, 2u, 3u);
+        let valid = (keys4 <= vec4<u32>(own)) & (keys4 >= vec4<u32>(begin)) &
+                    vec4<bool>(row0 + row < count);
+        let scores = vec4<f32>(score(s_tile[at]), score(s_tile[at + 1u]), score(s_tile[at + 2u]),
+                               score(s_tile[at + 3u]));
+        if (pass_index == 0u) {
+          let kept = select(vec4<f32>(LOWEST), scores, valid);
+          largest = max(largest, max(max(kept.x, kept.y), max(kept.z, kept.w)));
+        } else {
+          let p = vec4<f16>(select(vec4<f32>(), exp(scores - vec4<f32>(largest)), valid));
+          sum = sum + ((f32(p.x) + f32(p.y)) + (f32(p.z) + f32(p.w)));
+          p_tile[p_at + row * P_PITCH + keys_at / 4u + i] = p;
+        }
+      }
+      workgroupBarrier();
+      // Only in the second pass. Front ends take an `if` of a variable for divergent.
+      for (var once = 0u; once < pass_index; once = once + 1u) {
+        for (var half = 0u; half < 2u; half = half + 1u) {
+          let p = coopLoadT<coop_mat16x16<f16, A>>(&p_tile[p_at + half * 4u], P_PITCH);
+          let v_at = VALUES_AT + half * 16u * VALUE_PITCH;
+          o0 = coopMultiplyAdd(p, coopLoadT<coop_mat16x16<f16, B>>(&kv_tile[v_at], VALUE_PITCH), o0);
+          if (VALUE_DIM > 16u) {
+            o1 = coopMultiplyAdd(
+                p, coopLoadT<coop_mat16x16<f16, B>>(&kv_tile[v_at + 4u], VALUE_PITCH), o1);
+          }
+          if (VALUE_DIM > 32u) {
+            o2 = coopMultiplyAdd(
+                p, coopLoadT<coop_mat16x16<f16, B>>(&kv_tile[v_at + 8u], VALUE_PITCH), o2);
+          }
+          if (VALUE_DIM > 48u) {
+            o3 = coopMultiplyAdd(
+                p, coopLoadT<coop_mat16x16<f16, B>>(&kv_tile[v_at + 12u], VALUE_PITCH), o3);
+          }
+          if (VALUE_DIM > 64u) {
+            o4 = coopMultiplyAdd(
+                p, coopLoadT<coop_mat16x16<f16, B>>(&kv_tile[v_at + 16u], VALUE_PITCH), o4);
+          }
+          if (VALUE_DIM > 80u) {
+            o5 = coopMultiplyAdd(
+                p, coopLoadT<coop_mat16x16<f16, B>>(&kv_tile[v_at + 20u], VALUE_PITCH), o5);
+          }
+          if (VALUE_DIM > 96u) {
+            o6 = coopMultiplyAdd(
+                p, coopLoadT<coop_mat16x16<f16, B>>(&kv_tile[v_at + 24u], VALUE_PITCH), o6);
+          }
+          if (VALUE_DIM > 112u) {
+            o7 = coopMultiplyAdd(
+                p, coopLoadT<coop_mat16x16<f16, B>>(&kv_tile[v_at + 28u], VALUE_PITCH), o7);
+          }
+        }
+        workgroupBarrier();
+      }
+    }
+    largest = max(largest, subgroupShuffleXor(largest, 1u));
+  }
+  let scale = 1.0 / (sum + subgroupShuffleXor(sum, 1u));
+  let valid_row = row0 + row < count;
+  let to = (column0 + row0 + row) * OUT_STRIDE4 + head * (VALUE_DIM / 4u) + lid % 2u * 2u;
+  let s_from = s_at + row * S_PITCH + lid % 2u * 8u;
+  coopStoreT(o0, &s_tile[s_at], S_PITCH);
+  write_values(s_from, to, scale, valid_row);
+  if (VALUE_DIM > 16u) {
+    coopStoreT(o1, &s_tile[s_at], S_PITCH);
+    write_values(s_from, to + 4u, scale, valid_row);
+  }
+  if (VALUE_DIM > 32u) {
+    coopStoreT(o2, &s_tile[s_at], S_PITCH);
+    write_values(s_from, to + 8u, scale, valid_row);
+  }
+  if (VALUE_DIM > 48u) {
+    coopStoreT(o3, &s_tile[s_at], S_PITCH);
+    write_values(s_from, to + 12u, scale, valid_row);
+  }
+  if (VALUE_DIM > 64u) {
+    coopStoreT(o4, &s_tile[s_at], S_PITCH);
+    write_values(s_from, to + 16u, scale, valid_row);
+  }
+  if (VALUE_DIM > 80u) {
+    coopStoreT(o5, &s_tile[s_at], S_PITCH);
+    write_values(s_from, to + 20u, scale, valid_row);
+  }
+  if (VALUE_DIM > 96u) {
+    coopStoreT(o6, &s_tile[s_at], S_PITCH);
+    write_values(s_from, to + 24u, scale, valid_row);
+  }
+  if (VALUE_DIM > 112u) {
+    coopStoreT(o7, &s_tile[s_at], S_PITCH);
+    write_values(s_from, to + 28u, scale, valid_row);
+  }
+}
+
+// Eight of the 16 values of each row. All invocations call.
+fn write_values(s_from: u32, to: u32, scale: f32, valid: bool) {
+  workgroupBarrier();
+  if (valid) {
+    out[to] = scale * vec4<f32>(s_tile[s_from], s_tile[s_from + 1u], s_tile[s_from + 2u], s_tile[s_from + 3u]);
+    out[to + 1u] =
+        scale * vec4<f32>(s_tile[s_from + 4u], s_tile[s_from + 5u], s_tile[s_from + 6u], s_tile[s_from + 7u]);
+  }
+  workgroupBarrier();
+}
