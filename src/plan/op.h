@@ -102,8 +102,8 @@ struct RopeKv {
 // Grouped-query attention of each column over the keys of its sequence at positions 0..its own;
 // query head h reads KV head h / (num_heads / num_kv_heads). score = scale * q.k; softcap c > 0: c
 // * tanh(score / c); window w > 0 keeps only keys with position > own - w. Softmax over the kept
-// keys, then the weighted sum of the values. With `f16_inputs` a backend may round q and the weights
-// of the sum to halves, relative to the largest weight.
+// keys, then the weighted sum of the values. With `f16_inputs` a backend may round q and the
+// weights of the sum to halves, relative to the largest weight.
 struct Attention {
   ValueId q;
   ValueId out;  // [.., num_heads * value_dim]
