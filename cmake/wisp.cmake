@@ -27,7 +27,9 @@ endfunction()
 function(wisp_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE wisp_options ${ARG_DEPS} GTest::gtest GTest::gtest_main)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE wisp_options fmt::fmt ${ARG_DEPS} GTest::gtest
+                        GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE WISP_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
                              WISP_BUILD_DIR="${CMAKE_BINARY_DIR}")
   add_test(NAME ${name} COMMAND ${name})

@@ -6,13 +6,12 @@
 #include <utility>
 
 #include "base/error.h"
+#include "temporary_folder.h"
 
 namespace wisp {
 namespace {
 
-std::filesystem::path temp_path(const std::string& name) {
-  return std::filesystem::path(testing::TempDir()) / name;
-}
+std::filesystem::path temp_path(const std::string& name) { return temporary_folder() / name; }
 
 TEST(File, WriteThenMap) {
   const auto path = temp_path("wisp_file_test");

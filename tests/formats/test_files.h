@@ -2,7 +2,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "temporary_folder.h"
 
 namespace wisp::formats {
 
@@ -19,11 +19,8 @@ inline std::filesystem::path data_folder() {
   return std::filesystem::path(WISP_SOURCE_DIR) / "tests" / "data";
 }
 
-// A path in a folder of this process that the test may write.
 inline std::filesystem::path temporary_path(const std::string& name) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / fmt::format("wisp.{}", getpid());
-  std::filesystem::create_directories(folder);
-  return folder / name;
+  return temporary_folder() / name;
 }
 
 // The message of the Error that `body` throws; fails the test when it throws none or many lines.

@@ -10,6 +10,7 @@
 #include "formats/gguf.h"
 #include "formats/safetensors.h"
 #include "model/model.h"
+#include "temporary_folder.h"
 
 namespace wisp::model {
 namespace {
@@ -26,8 +27,7 @@ json llama_config() {
 
 // Writes the config beside an empty weight file and reads it back as the program does.
 ModelConfig read(const json& config) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / "wisp_config_test";
-  std::filesystem::create_directories(folder);
+  const std::filesystem::path& folder = temporary_folder();
   std::ofstream(folder / "config.json") << config.dump();
   formats::write_safetensors(folder / "model.safetensors", {});
   return read_config(formats::Checkpoint::open(folder));

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "formats/safetensors.h"
 #include "model/model.h"
+#include "temporary_folder.h"
 
 namespace wisp::model {
 namespace {
@@ -23,8 +24,7 @@ Model load_changed(void (*change)(std::vector<TensorView>&)) {
   const auto source = formats::Checkpoint::open(kLlama);
   std::vector<TensorView> tensors(source.tensors().begin(), source.tensors().end());
   change(tensors);
-  const auto folder = std::filesystem::path(testing::TempDir()) / "wisp_weights_test";
-  std::filesystem::create_directories(folder);
+  const std::filesystem::path& folder = temporary_folder();
   std::filesystem::copy_file(kLlama / "config.json", folder / "config.json",
                              std::filesystem::copy_options::overwrite_existing);
   for (TensorView& t : tensors) {
