@@ -8,7 +8,7 @@ if(NOT WISP_WEBGPU_INCLUDE)
 endif()
 
 if(WISP_WEBGPU_ROOT)
-  find_library(WISP_WEBGPU_LIBRARY NAMES wgpu_native webgpu_dawn PATHS ${WISP_WEBGPU_ROOT}
+  find_library(WISP_WEBGPU_LIBRARY NAMES wgpu_native PATHS ${WISP_WEBGPU_ROOT}
                PATH_SUFFIXES lib lib64 NO_DEFAULT_PATH)
   if(NOT WISP_WEBGPU_LIBRARY)
     message(FATAL_ERROR "No WebGPU library in ${WISP_WEBGPU_ROOT}")

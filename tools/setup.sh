@@ -14,7 +14,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PATH="$HOME/.cargo/bin:$PATH"
 
 build_packages=(build-essential cmake ninja-build git ca-certificates python3 python3-pip
-  libhwy-dev nlohmann-json3-dev libcli11-dev libfmt-dev libgtest-dev libbenchmark-dev libvulkan1)
+  libhwy-dev nlohmann-json3-dev libcli11-dev libfmt-dev libgtest-dev libvulkan1)
 check_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev ccache)
 python_packages=(python3-venv)
 cargo_minimum=1.87

@@ -62,12 +62,17 @@ struct StepResult {
 enum class PlanHandle : uint32_t {};
 enum class Ticket : uint64_t {};
 
+inline constexpr uint32_t kMaxStepsInFlight = 4;
+
 struct BackendInfo {
   std::string kind;    // "cpu", "webgpu"
   std::string device;  // "AMD EPYC, 2 threads (AVX2)", "NVIDIA H200 (Vulkan)"
   uint64_t weight_bytes = 0;
   uint64_t kv_bytes = 0;
   uint64_t work_bytes = 0;  // activations, staging
+  // Steps that are worth submitting before the oldest is waited for: a backend that computes inside
+  // submit() says 2 (the two plans of a batch), so that results are told as they come.
+  uint32_t steps_ahead = kMaxStepsInFlight;
 };
 
 class Backend {
@@ -102,7 +107,5 @@ class Backend {
   virtual void set_profiling(bool on) = 0;
   virtual std::string profile() = 0;
 };
-
-inline constexpr uint32_t kMaxStepsInFlight = 4;
 
 }  // namespace wisp::backend

@@ -41,9 +41,8 @@ std::string default_model() {
 std::string read_stdin() {
   std::string text;
   char piece[4096];
-  size_t count = 0;
-  while ((count = std::fread(piece, 1, sizeof(piece), stdin)) > 0) {
-    text.append(piece, count);
+  while (std::feof(stdin) == 0 && std::ferror(stdin) == 0) {  // a terminal ends once
+    text.append(piece, std::fread(piece, 1, sizeof(piece), stdin));
     if (text.size() > kMaxPromptBytes) {
       fail("standard input: more than {} bytes, too long for a prompt", kMaxPromptBytes);
     }

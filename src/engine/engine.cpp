@@ -76,6 +76,7 @@ struct Engine::State {
       : backend(backend_in),
         plans(plans_in),
         context(options_in.context),
+        steps_ahead(backend.info().steps_ahead),
         scheduler(scheduler_options(plans_in, options_in)) {}
 
   void submit_ahead();
@@ -95,6 +96,7 @@ struct Engine::State {
   backend::Backend& backend;
   ModelPlans plans;
   uint32_t context;
+  uint32_t steps_ahead;
   Scheduler scheduler;
   std::deque<StepInFlight> in_flight;
   std::vector<Event> events;
@@ -105,7 +107,7 @@ struct Engine::State {
 
 // Fills the queue of the device. A batch that the scheduler gave is always submitted.
 void Engine::State::submit_ahead() {
-  while (in_flight.size() + kStepsPerBatch <= backend::kMaxStepsInFlight) {
+  while (in_flight.size() + kStepsPerBatch <= steps_ahead) {
     Batch batch = scheduler.next();
     for (Failure& failed : batch.failed) {
       Sequence& sequence = *failed.sequence;

@@ -273,6 +273,7 @@ std::vector<std::byte> CpuBackend::read_value(PlanHandle handle, plan::ValueId v
 BackendInfo CpuBackend::info() const {
   BackendInfo info;
   info.kind = "cpu";
+  info.steps_ahead = 2;
   info.device = fmt::format("{}, {} thread{} ({})", processor_name(), pool_.size(),
                             pool_.size() == 1 ? "" : "s", simd_target());
   for (const WeightView& weight : weights_) info.weight_bytes += weight.row_bytes * weight.rows;
