@@ -6,6 +6,7 @@
 
 #include "backend/create.h"
 #include "backend/selftest/check.h"
+#include "backend/selftest/kernel_list.h"
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -23,6 +24,7 @@ struct DevicesFlags {
   DeviceFlags device;
   bool json = false;
   bool self_test = false;
+  bool kernels = false;
 };
 
 // Every op over many shapes: against plain double precision, and bit by bit alone and in a batch.
@@ -50,6 +52,18 @@ void self_test(const DevicesFlags& flags) {
   print(fmt::format("{} passed, {} failed\n", cases.size() - failed, failed));
   flush();
   if (failed != 0) fail("{} of {} cases of the self-test failed", failed, cases.size());
+}
+
+void list_kernels(const DevicesFlags& flags) {
+  if (flags.device.backend == "cpu") fail("the cpu backend has no kernels to list");
+  const auto device = gpu::Device::create({.adapter = flags.device.adapter});
+  note(fmt::format("kernels for {}", device->adapter().name));
+  const auto row = [](const backend::selftest::KernelLine& k) {
+    print(fmt::format("{:<14}{:<9}{:<9}{:<16}{:<30}{}\n", k.op, k.kernel_class, k.weights, k.rows,
+                      k.file, k.variant));
+  };
+  row({"op", "class", "weights", "rows", "file", "variant"});
+  for (const auto& k : backend::selftest::kernel_lines(device->capabilities())) row(k);
 }
 
 void list_devices(const DevicesFlags& flags) {
@@ -90,13 +104,22 @@ void add_devices(CLI::App& app) {
                 "check what the device computes: every kernel against plain arithmetic, and that "
                 "results do not depend on what else is computed")
       ->excludes(json);
+  command
+      .add_flag(
+          "--kernels", flags->kernels,
+          "list which kernel the GPU takes for each op, class, weight type and number of rows")
+      ->excludes(json);
   add_device_flags(command, flags->device);
   add_verbose_flag(command);
   command.footer(
       "Examples:\n"
       "  wisp devices --json\n"
       "  wisp devices --self-test --backend webgpu");
-  command.callback([flags] { flags->self_test ? self_test(*flags) : list_devices(*flags); });
+  command.callback([flags] {
+    if (flags->kernels) list_kernels(*flags);
+    if (flags->self_test) self_test(*flags);
+    if (!flags->kernels && !flags->self_test) list_devices(*flags);
+  });
 }
 
 }  // namespace wisp::cli

@@ -173,6 +173,12 @@ class DevicesTest(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"\A[1-9]\d* passed, 0 failed\n\Z")
 
+    def test_kernels(self):
+        lines = output("devices", "--kernels", "--backend", "webgpu").splitlines()
+        self.assertEqual(lines[0].split(), ["op", "class", "weights", "rows", "file", "variant"])
+        for words in ("linear decode q4_0 1 linear_decode_q8.wgsl", "embed decode f16 1+ embed.wgsl"):
+            self.assertTrue(any(" ".join(line.split()).startswith(words) for line in lines), words)
+
 
 class InspectTest(Case):
     def test_json(self):
