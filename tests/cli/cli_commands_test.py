@@ -167,19 +167,6 @@ class GenerateTest(Case):
                 self.assertIn(reason, done.stderr)
 
 
-class DevicesTest(Case):
-    def test_self_test(self):
-        done = run("devices", "--self-test", "--backend", "cpu")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stdout, r"\A[1-9]\d* passed, 0 failed\n\Z")
-
-    def test_kernels(self):
-        lines = output("devices", "--kernels", "--backend", "webgpu").splitlines()
-        self.assertEqual(lines[0].split(), ["op", "class", "weights", "rows", "file", "variant"])
-        for words in ("linear decode q4_0 1 linear_decode_q8.wgsl", "embed decode f16 1+ embed.wgsl"):
-            self.assertTrue(any(" ".join(line.split()).startswith(words) for line in lines), words)
-
-
 class InspectTest(Case):
     def test_json(self):
         got = json.loads(output("inspect", MODELS / "llama", "--json", "--tensors", "--plan"))
@@ -237,6 +224,17 @@ class BenchTest(Case):
 
 
 class DevicesTest(Case):
+    def test_self_test(self):
+        done = run("devices", "--self-test", "--backend", "cpu")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"\A[1-9]\d* passed, 0 failed\n\Z")
+
+    def test_kernels(self):
+        lines = output("devices", "--kernels", "--backend", "webgpu").splitlines()
+        self.assertEqual(lines[0].split(), ["op", "class", "weights", "rows", "file", "variant"])
+        for words in ("linear decode q4_0 1 linear_decode_q8.wgsl", "embed decode f16 1+ embed.wgsl"):
+            self.assertTrue(any(" ".join(line.split()).startswith(words) for line in lines), words)
+
     def test_json(self):
         got = json.loads(output("devices", "--json"))
         self.assertIsInstance(got["adapters"], list)

@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -13,6 +14,13 @@
 
 namespace wisp::backend::selftest {
 namespace {
+
+struct Before {
+  static auto fields(const KernelLine& k) {
+    return std::tie(k.op, k.kernel_class, k.weights, k.rows, k.file, k.variant);
+  }
+  bool operator()(const KernelLine& a, const KernelLine& b) const { return fields(a) < fields(b); }
+};
 
 std::string rows_text(const webgpu::Condition& when) {
   std::string text;
@@ -56,7 +64,7 @@ KernelLine line(const plan::Op& op, const webgpu::KernelUse& use) {
 }  // namespace
 
 std::vector<KernelLine> kernel_lines(const gpu::Capabilities& capabilities) {
-  std::set<KernelLine> lines;
+  std::set<KernelLine, Before> lines;
   for (const OpCase& op_case : op_cases()) {
     std::vector<webgpu::DeviceWeight> weights;
     weights.reserve(op_case.resources.weights.size());

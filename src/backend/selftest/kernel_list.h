@@ -1,7 +1,6 @@
 // The choice of kernels as a table that people read.
 #pragma once
 
-#include <compare>
 #include <string>
 #include <vector>
 
@@ -17,10 +16,10 @@ struct KernelLine {
   std::string rows;          // columns or logit rows of a step that it serves: "1", "3-4", "5+"
   std::string file;          // of kernels/
   std::string variant;       // workgroup size and tile
-  auto operator<=>(const KernelLine&) const = default;
 };
 
-// What an adapter with these capabilities takes for the ops of the self-test's cases, sorted.
+// What an adapter with these capabilities takes for the ops of the self-test's cases, sorted by
+// all fields.
 std::vector<KernelLine> kernel_lines(const gpu::Capabilities& capabilities);
 
 }  // namespace wisp::backend::selftest
