@@ -5,6 +5,7 @@
 // whatever the tile.
 // Includes: codec. Dispatch: x over rows, y over columns.
 //! include lib/step.wgsl
+//! include lib/to_halves.wgsl
 //! include lib/x_f32.wgsl
 //! include lib/linear_out.wgsl
 @group(0) @binding(6) var<storage, read> x: array<vec4<f32>>;
@@ -16,11 +17,6 @@ const X_PARTS = TILE_COLS / 16u;  // vectors of the inputs an invocation loads
 var<workgroup> w_tile: array<vec4<f16>, 128u * PITCH>;       // [row][element / 4]
 var<workgroup> x_tile: array<vec4<f16>, TILE_COLS * PITCH>;  // [column][element / 4]
 var<workgroup> results: array<f32, 8u * 256u>;               // [subgroup][column][row]
-
-// Halves, saturating; NaN kept.
-fn to_halves(v: vec4<f32>) -> vec4<f16> {
-  return vec4<f16>(select(clamp(v, vec4<f32>(-65504.0), vec4<f32>(65504.0)), v, v != v));
-}
 
 @compute @workgroup_size(WORKGROUP_X)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) lid: u32) {

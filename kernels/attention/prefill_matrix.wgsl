@@ -5,6 +5,7 @@
 // a row does not see add zeros: its bits do not depend on the other rows.
 // Includes: kv/read_*. Dispatch: x over tiles of heads, y over tiles of columns.
 //! include lib/step.wgsl
+//! include lib/to_halves.wgsl
 //! include kv/pages.wgsl
 //! include attention/score.wgsl
 @group(0) @binding(1) var<storage, read_write> out: array<vec4<f32>>;
@@ -25,11 +26,6 @@ const LOWEST = -3.0e38;
 var<workgroup> kv_tile: array<vec4<f16>, max(VALUES_AT + KEYS * VALUE_PITCH, ROWS * Q_PITCH)>;
 var<workgroup> s_tile: array<f32, ROWS * S_PITCH>;        // [row][key]; rows of subgroups in turn
 var<workgroup> p_tile: array<vec4<f16>, ROWS * P_PITCH>;  // [row][key / 4]
-
-// Halves, saturating; NaN kept.
-fn to_halves(v: vec4<f32>) -> vec4<f16> {
-  return vec4<f16>(select(clamp(v, vec4<f32>(-65504.0), vec4<f32>(65504.0)), v, v != v));
-}
 
 // Dimensions 16 chunk.. of the queries of all heads: [head][column][dimension / 4].
 fn load_queries(column0: u32, count: u32, head0: u32, chunk: u32, lid: u32) {

@@ -1,0 +1,4 @@
+// Halves for cooperative matrices: saturating, NaN kept. Needs f16.
+fn to_halves(v: vec4<f32>) -> vec4<f16> {
+  return vec4<f16>(select(clamp(v, vec4<f32>(-65504.0), vec4<f32>(65504.0)), v, v != v));
+}
