@@ -13,7 +13,7 @@ struct Lifetime {
   uint32_t last = 0;        // op that touches it last
 };
 
-std::vector<Lifetime> lifetimes(const Plan& plan) {
+std::vector<Lifetime> lifetimes(const Plan& plan, std::span<const ValueId> kept) {
   std::vector<Lifetime> result(plan.values.size());
   const auto end = static_cast<uint32_t>(plan.ops.size());
   for (const ValueId id : plan.inputs) result[index(id)] = {0, end};
@@ -30,15 +30,16 @@ std::vector<Lifetime> lifetimes(const Plan& plan) {
       result[index(select->x)].last = end;
     }
   }
+  for (const ValueId id : kept) result[index(id)].last = end;
   return result;
 }
 
 }  // namespace
 
-MemoryPlan plan_memory(const Plan& plan, bool keep_all) {
+MemoryPlan plan_memory(const Plan& plan, std::span<const ValueId> kept) {
   MemoryPlan memory;
   memory.buffer_of_value.assign(plan.values.size(), kNever);
-  const std::vector<Lifetime> lives = lifetimes(plan);
+  const std::vector<Lifetime> lives = lifetimes(plan, kept);
   std::vector<uint32_t> busy_until;  // by buffer: the last op of its value
 
   std::vector<uint32_t> order;  // values by the op that writes them first
@@ -54,7 +55,7 @@ MemoryPlan plan_memory(const Plan& plan, bool keep_all) {
     // Of the free buffers the one whose size is nearest: growing or wasting as little as can be.
     uint32_t best = kNever;
     uint64_t best_cost = std::numeric_limits<uint64_t>::max();
-    for (uint32_t b = 0; !keep_all && b < busy_until.size(); ++b) {
+    for (uint32_t b = 0; b < busy_until.size(); ++b) {
       if (busy_until[b] >= lives[v].first) continue;
       const uint64_t size = memory.buffer_bytes[b];
       const uint64_t cost = size > bytes ? size - bytes : bytes - size;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "plan/plan.h"
@@ -15,8 +16,8 @@ struct MemoryPlan {
   std::vector<uint32_t> buffer_of_value;  // by value index
 };
 
-// `keep_all`: every value has its own buffer, so that any may be read after a step (tests,
-// debugging).
-MemoryPlan plan_memory(const Plan& plan, bool keep_all = false);
+// `kept` values have a buffer of their own from their op on, so that they may be read after a step
+// (tests, debugging).
+MemoryPlan plan_memory(const Plan& plan, std::span<const ValueId> kept = {});
 
 }  // namespace wisp::plan

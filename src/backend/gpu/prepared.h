@@ -34,7 +34,7 @@ class PreparedPlan {
  public:
   // Everything given outlives the plan. Throws Error naming an op that has no kernel.
   PreparedPlan(gpu::Device& device, gpu::PipelineCache& cache, const State& state,
-               const plan::Plan& plan, bool keep_all);
+               const plan::Plan& plan, std::span<const plan::ValueId> kept);
 
   // Writes the step's inputs, encodes and submits it. `profiler` may be null.
   PendingStep submit(const Step& step, gpu::Profiler* profiler);
@@ -74,7 +74,7 @@ class PreparedPlan {
 
   gpu::Buffer make(uint64_t bytes, std::string_view label,
                    gpu::BufferUse use = gpu::BufferUse::storage);
-  void make_values(bool keep_all);
+  void make_values();
   void make_step_buffers();
   void record();
   gpu::Slice resolve(const Binding& binding) const;
@@ -87,8 +87,8 @@ class PreparedPlan {
   gpu::Device& device_;
   gpu::PipelineCache& cache_;
   const State& state_;
-  plan::Plan plan_;  // fused unless every value is kept
-  bool keep_all_ = false;
+  std::vector<plan::ValueId> kept_;
+  plan::Plan plan_;  // fused
   std::optional<plan::ValueId> logits_;  // of the arg-max
   bool has_head_ = false;
 
