@@ -75,6 +75,23 @@ struct BackendInfo {
   uint32_t steps_ahead = kMaxStepsInFlight;
 };
 
+// Times of one name: of ops from "blk.3.attn.qkv" the part after the layer, of steps the plan's.
+struct ProfileRow {
+  std::string name;
+  uint64_t count = 0;
+  double total_us = 0;
+};
+
+struct Profile {
+  std::vector<ProfileRow> ops;    // dispatches on a GPU; by falling total
+  std::vector<ProfileRow> steps;  // on a GPU its own time; a step with several passes of the head
+                                  // counts as so many
+  std::vector<ProfileRow> host;   // on a GPU the processor's time to record and submit a step
+  std::string note;               // what could not be timed; may be empty
+};
+
+enum class Timed : uint8_t { ops, steps };
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -84,9 +101,9 @@ class Backend {
   // needed and what there is.
   virtual void load(LoadOptions options) = 0;
 
-  // Verifies the plan and makes everything that its steps need. keep_all: read_value works on every
-  // value. Throws Error naming an op that this backend does not support.
-  virtual PlanHandle prepare(const plan::Plan& plan, bool keep_all = false) = 0;
+  // Verifies the plan and makes everything that its steps need. With Keep::all ops stay apart as
+  // the plan has them. Throws Error naming an op that this backend does not support.
+  virtual PlanHandle prepare(const plan::Plan& plan, plan::Keep keep = plan::Keep::none) = 0;
 
   // Starts a step; steps run in the order of submission. At most kMaxStepsInFlight may be waiting.
   virtual Ticket submit(PlanHandle plan, const Step& step) = 0;
@@ -94,8 +111,7 @@ class Backend {
   // The result of a step, each once, in any order. Throws Error when the device failed.
   virtual StepResult wait(Ticket ticket) = 0;
 
-  // Sets an input value, or reads a value after a step, of plans prepared with keep_all; whole
-  // rows, row_bytes each.
+  // Sets an input value, or reads a kept value after a step; whole rows, row_bytes each.
   virtual void write_value(PlanHandle plan, plan::ValueId value,
                            std::span<const std::byte> rows) = 0;
   virtual std::vector<std::byte> read_value(PlanHandle plan, plan::ValueId value,
@@ -103,9 +119,11 @@ class Backend {
 
   virtual BackendInfo info() const = 0;
 
-  // Turns timing of ops on or off; profile() prints a table of what was timed since.
-  virtual void set_profiling(bool on) = 0;
-  virtual std::string profile() = 0;
+  // Turns timing on or off, of each op (GPUs then time every second step of a plan as a whole,
+  // since timing its dispatches slows a step) or of whole steps only. take_profile() waits for the
+  // steps that were submitted and returns what was timed since the last call.
+  virtual void set_profiling(bool on, Timed timed = Timed::ops) = 0;
+  virtual Profile take_profile() = 0;
 };
 
 }  // namespace wisp::backend

@@ -11,9 +11,10 @@ constexpr uint32_t kNever = std::numeric_limits<uint32_t>::max();
 struct Lifetime {
   uint32_t first = kNever;  // op that writes it first
   uint32_t last = 0;        // op that touches it last
+  bool is_read = false;
 };
 
-std::vector<Lifetime> lifetimes(const Plan& plan) {
+std::vector<Lifetime> lifetimes(const Plan& plan, Keep keep) {
   std::vector<Lifetime> result(plan.values.size());
   const auto end = static_cast<uint32_t>(plan.ops.size());
   for (const ValueId id : plan.inputs) result[index(id)] = {0, end};
@@ -24,21 +25,27 @@ std::vector<Lifetime> lifetimes(const Plan& plan) {
       life.last = std::max(life.last, i);
     };
     for (const ValueId id : outputs(plan.ops[i].body)) touch(id);
-    for (const ValueId id : inputs(plan.ops[i].body)) touch(id);
+    for (const ValueId id : inputs(plan.ops[i].body)) {
+      touch(id);
+      result[index(id)].is_read = true;
+    }
     // Ops after select_logits may run several times, so what it reads must outlive them all.
     if (const auto* select = std::get_if<SelectLogits>(&plan.ops[i].body)) {
       result[index(select->x)].last = end;
     }
+  }
+  for (Lifetime& life : result) {
+    if (keep == Keep::all || (keep == Keep::outputs && !life.is_read)) life.last = end;
   }
   return result;
 }
 
 }  // namespace
 
-MemoryPlan plan_memory(const Plan& plan, bool keep_all) {
+MemoryPlan plan_memory(const Plan& plan, Keep keep) {
   MemoryPlan memory;
   memory.buffer_of_value.assign(plan.values.size(), kNever);
-  const std::vector<Lifetime> lives = lifetimes(plan);
+  const std::vector<Lifetime> lives = lifetimes(plan, keep);
   std::vector<uint32_t> busy_until;  // by buffer: the last op of its value
 
   std::vector<uint32_t> order;  // values by the op that writes them first
@@ -54,7 +61,7 @@ MemoryPlan plan_memory(const Plan& plan, bool keep_all) {
     // Of the free buffers the one whose size is nearest: growing or wasting as little as can be.
     uint32_t best = kNever;
     uint64_t best_cost = std::numeric_limits<uint64_t>::max();
-    for (uint32_t b = 0; !keep_all && b < busy_until.size(); ++b) {
+    for (uint32_t b = 0; b < busy_until.size(); ++b) {
       if (busy_until[b] >= lives[v].first) continue;
       const uint64_t size = memory.buffer_bytes[b];
       const uint64_t cost = size > bytes ? size - bytes : bytes - size;

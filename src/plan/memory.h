@@ -15,8 +15,7 @@ struct MemoryPlan {
   std::vector<uint32_t> buffer_of_value;  // by value index
 };
 
-// `keep_all`: every value has its own buffer, so that any may be read after a step (tests,
-// debugging).
-MemoryPlan plan_memory(const Plan& plan, bool keep_all = false);
+// What is kept has a buffer of its own.
+MemoryPlan plan_memory(const Plan& plan, Keep keep = Keep::none);
 
 }  // namespace wisp::plan

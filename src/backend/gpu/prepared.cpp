@@ -33,18 +33,18 @@ const OpType* find_op(const plan::Plan& plan) {
 }  // namespace
 
 PreparedPlan::PreparedPlan(gpu::Device& device, gpu::PipelineCache& cache, const State& state,
-                           const plan::Plan& plan, bool keep_all)
+                           const plan::Plan& plan, plan::Keep keep)
     : device_(device),
       cache_(cache),
       state_(state),
-      plan_(keep_all ? plan : fuse(plan, state.resources)),
-      keep_all_(keep_all),
+      plan_(keep == plan::Keep::all ? plan : fuse(plan, state.resources)),
+      keep_(keep),
       body_(device),
       head_(device),
       results_read_(device, kMaxStepsInFlight, uint64_t{plan.max_columns} * 8) {
   has_head_ = find_op<plan::SelectLogits>(plan_) != nullptr;
   if (const auto* argmax = find_op<plan::Argmax>(plan_)) logits_ = argmax->logits;
-  make_values(keep_all);
+  make_values();
   make_step_buffers();
   record();
 }
@@ -54,8 +54,8 @@ gpu::Buffer PreparedPlan::make(uint64_t bytes, std::string_view label, gpu::Buff
   return gpu::Buffer(device_, bytes, use, label);
 }
 
-void PreparedPlan::make_values(bool keep_all) {
-  const plan::MemoryPlan memory = plan::plan_memory(plan_, keep_all);
+void PreparedPlan::make_values() {
+  const plan::MemoryPlan memory = plan::plan_memory(plan_, keep_);
   buffer_of_value_ = memory.buffer_of_value;
   // Rows are padded here, so the sizes are counted again.
   std::vector<uint64_t> sizes(memory.buffer_bytes.size(), 0);

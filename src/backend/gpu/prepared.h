@@ -2,6 +2,7 @@
 // list of dispatches that each step encodes again.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -25,24 +26,33 @@ struct PendingStep {
   gpu::Ticket ticket = 0;
   uint32_t rows = 0;  // logit rows
   gpu::Readback::Read results;
-  gpu::Readback::Read logits;    // of the last pass, when asked for
-  uint32_t last_pass_rows = 0;   // in `logits`
-  std::vector<float> rows_done;  // [rows before the last pass, vocab_size]
+  gpu::Readback::Read logits;                    // of the last pass, when asked for
+  uint32_t last_pass_rows = 0;                   // in `logits`
+  std::vector<float> rows_done;                  // [rows before the last pass, vocab_size]
+  std::chrono::steady_clock::duration waited{};  // for earlier passes, inside submit()
+};
+
+// How a step is timed: each dispatch, or as a whole.
+struct StepTiming {
+  gpu::Profiler* profiler = nullptr;  // null: not at all
+  bool whole = false;
 };
 
 class PreparedPlan {
  public:
   // Everything given outlives the plan. Throws Error naming an op that has no kernel.
   PreparedPlan(gpu::Device& device, gpu::PipelineCache& cache, const State& state,
-               const plan::Plan& plan, bool keep_all);
+               const plan::Plan& plan, plan::Keep keep);
 
-  // Writes the step's inputs, encodes and submits it. `profiler` may be null.
-  PendingStep submit(const Step& step, gpu::Profiler* profiler);
+  // Writes the step's inputs, encodes and submits it.
+  PendingStep submit(const Step& step, const StepTiming& timing);
   StepResult wait(PendingStep& pending);
 
   void write_value(plan::ValueId value, std::span<const std::byte> rows);
   std::vector<std::byte> read_value(plan::ValueId value, uint32_t num_rows);
 
+  const std::string& name() const { return plan_.name; }
+  uint64_t steps_timed() const { return steps_timed_; }
   uint64_t work_bytes() const { return work_bytes_; }
 
  private:
@@ -74,7 +84,7 @@ class PreparedPlan {
 
   gpu::Buffer make(uint64_t bytes, std::string_view label,
                    gpu::BufferUse use = gpu::BufferUse::storage);
-  void make_values(bool keep_all);
+  void make_values();
   void make_step_buffers();
   void record();
   gpu::Slice resolve(const Binding& binding) const;
@@ -88,7 +98,7 @@ class PreparedPlan {
   gpu::PipelineCache& cache_;
   const State& state_;
   plan::Plan plan_;  // fused unless every value is kept
-  bool keep_all_ = false;
+  plan::Keep keep_ = plan::Keep::none;
   std::optional<plan::ValueId> logits_;  // of the arg-max
   bool has_head_ = false;
 
@@ -97,6 +107,7 @@ class PreparedPlan {
   gpu::Buffer step_info_, columns_, logit_columns_, tiles_, results_, argmax_chunks_;
   gpu::Buffer range_values_, range_stats_, unused_;
   uint64_t work_bytes_ = 0;
+  uint64_t steps_timed_ = 0;
 
   std::vector<std::array<uint32_t, 4>> column_words_, tile_words_;
   StepInfo info_;
