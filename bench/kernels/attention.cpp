@@ -1,5 +1,5 @@
-// Attention over pages that are filled first: many sequences in the decode class, one prompt in the
-// prefill class.
+// Attention over pages that are filled first, and RopeKv: many sequences in the decode class, one
+// prompt in the prefill class.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,6 +22,7 @@ constexpr uint64_t kMostKeys = 131072;  // of all columns of a step
 constexpr uint32_t kFillColumns = 1021;
 
 struct AttentionCase {
+  bool rope_kv = false;  // instead of attention
   Sweep::Heads heads;
   KernelClass kernel_class = KernelClass::decode;
   bool exact = false;
@@ -56,7 +57,8 @@ plan::Plan fill_plan(const AttentionCase& c, uint32_t layers) {
   return plan;
 }
 
-void add_ops(const AttentionCase& c, uint32_t ops, uint32_t layers, CaseBuilder& b) {
+void add_attentions(const AttentionCase& c, uint32_t ops, CaseBuilder& b) {
+  const auto layers = static_cast<uint32_t>(b.result().resources.kv_layers.size());
   const uint32_t width = c.heads.num_heads * c.heads.dim;
   const plan::ValueId q = b.input("q", width, plan::ValueType::f32, 1.7F);
   for (uint32_t i = 0; i < ops; ++i) {
@@ -74,6 +76,23 @@ void add_ops(const AttentionCase& c, uint32_t ops, uint32_t layers, CaseBuilder&
       b.op(plan::Quantize{.x = op.out, .out = out});
     }
     b.output(out, op.f16_inputs ? 3e-3 : 1e-3);
+  }
+}
+
+void add_ropes(const AttentionCase& c, uint32_t ops, CaseBuilder& b) {
+  const auto layers = static_cast<uint32_t>(b.result().resources.kv_layers.size());
+  const uint32_t positions = b.result().max_pages_per_slot * plan::kPageTokens;
+  const plan::ValueId qkv = b.input("qkv", qkv_width(c.heads));
+  const plan::WeightId table = b.weight("rope", DType::F32, positions, c.heads.dim,
+                                        weight_bytes(DType::F32, positions, c.heads.dim));
+  for (uint32_t i = 0; i < ops; ++i) {
+    const plan::RopeKv op{.qkv = qkv,
+                          .out = b.value("q", c.heads.num_heads * c.heads.dim),
+                          .kv_layer = plan::KvLayerId{i % layers},
+                          .num_heads = c.heads.num_heads,
+                          .rope = table};
+    b.op(op);
+    b.output(op.out, 1e-6);
   }
 }
 
@@ -107,7 +126,11 @@ LabCase make(const AttentionCase& c, const Copies& copies) {
   for (auto& step : b.result().steps) lab.fill_steps.push_back(std::move(step.step));
   b.result().steps.clear();
 
-  add_ops(c, copies.ops, copies.weights, b);
+  if (c.rope_kv) {
+    add_ropes(c, copies.ops, b);
+  } else {
+    add_attentions(c, copies.ops, b);
+  }
   std::vector<backend::Column> columns;
   double keys = 0;
   for (uint32_t i = 0; i < c.columns; ++i) {
@@ -116,13 +139,17 @@ LabCase make(const AttentionCase& c, const Copies& copies) {
   }
   b.step(std::move(columns));
   const double width = c.heads.num_heads * c.heads.dim;
-  // A prompt's columns share the keys.
-  const double read = prefill ? most : keys;
-  lab.points.push_back({.columns = c.columns,
-                        .depth = fmt::format("{}{}", c.mixed ? "to " : "", c.depth),
-                        .bytes = read * c.heads.num_kv_heads * c.heads.dim * 4 +
-                                 c.columns * width * (prefill || c.exact ? 8 : 5.25),
-                        .operations = 4.0 * keys * width});
+  const double key = c.heads.num_kv_heads * c.heads.dim * 4;  // bytes, with its value
+  Point point{.columns = c.columns, .depth = fmt::format("{}{}", c.mixed ? "to " : "", c.depth)};
+  if (c.rope_kv) {
+    point.bytes = c.columns * (4.0 * qkv_width(c.heads) + 4 * width + key + 4.0 * c.heads.dim);
+  } else {
+    // A prompt's columns share the keys. Results are q8 rows or f32.
+    point.bytes =
+        (prefill ? most : keys) * key + c.columns * width * (prefill || c.exact ? 8 : 5.25);
+    point.operations = 4.0 * keys * width;
+  }
+  lab.points.push_back(std::move(point));
   lab.op_case = std::move(b.result());
   return lab;
 }
@@ -132,9 +159,9 @@ void add(const AttentionCase& c, std::vector<CaseSpec>& specs) {
   for (uint32_t i = 0; i < c.columns; ++i) keys += depth_of(c, i) + 1;
   const bool prefill = c.kernel_class == KernelClass::prefill;
   if (!prefill && keys > kMostKeys + c.columns) return;
-  if (prefill) keys = c.depth + c.columns;
+  if (prefill) keys = uint64_t{c.depth} + c.columns;
   specs.push_back(
-      {.op = "attention",
+      {.op = c.rope_kv ? "rope_kv" : "attention",
        .type = "F16",
        .shape = fmt::format("{}x{}x{}", c.heads.num_heads, c.heads.num_kv_heads, c.heads.dim),
        .kernel_class = c.kernel_class,
@@ -147,30 +174,40 @@ void add(const AttentionCase& c, std::vector<CaseSpec>& specs) {
 
 void add_attention(const Sweep& sweep, std::vector<CaseSpec>& specs) {
   for (const Sweep::Heads& heads : asked(sweep.heads, {{32, 8, 128}})) {
-    AttentionCase c{.heads = heads, .exact = sweep.exact};
-    if (sweep.decode) {
-      for (const uint32_t k : asked(sweep.columns, {1, 4, 16, 64})) {
-        c.columns = k;
-        for (const uint32_t depth : asked(sweep.depths, {0, 512, 2048, 8191, 16384, 32768})) {
-          c.depth = depth;
-          add(c, specs);
-        }
-        c.mixed = true;
-        c.depth = sweep.depths.empty() ? 4096 : *std::ranges::max_element(sweep.depths);
-        if (k > 1) add(c, specs);
-        c.mixed = false;
+    for (const uint32_t k : asked(sweep.columns, {1, 4, 16, 64})) {
+      if (!sweep.decode) break;
+      AttentionCase c{.heads = heads, .exact = sweep.exact, .columns = k};
+      for (const uint32_t depth : asked(sweep.depths, {0, 512, 2048, 8191, 16384, 32768})) {
+        c.depth = depth;
+        add(c, specs);
+      }
+      c.mixed = true;
+      c.depth = sweep.depths.empty() ? 4096 : *std::ranges::max_element(sweep.depths);
+      if (k > 1) add(c, specs);
+    }
+    for (const uint32_t k : asked(sweep.columns, {64, 512, 2048})) {
+      if (!sweep.prefill) break;
+      AttentionCase c{.heads = heads, .kernel_class = KernelClass::prefill, .exact = sweep.exact};
+      c.columns = k;
+      for (const uint32_t depth : asked(sweep.depths, {0, 4096})) {
+        c.depth = depth;
+        add(c, specs);
       }
     }
-    if (sweep.prefill) {
-      c.kernel_class = KernelClass::prefill;
-      for (const uint32_t k : asked(sweep.columns, {64, 512, 2048})) {
-        c.columns = k;
-        for (const uint32_t depth : asked(sweep.depths, {0, 4096})) {
-          c.depth = depth;
-          add(c, specs);
-        }
-      }
-      c.kernel_class = KernelClass::decode;
+  }
+}
+
+void add_rope_kv(const Sweep& sweep, std::vector<CaseSpec>& specs) {
+  for (const Sweep::Heads& heads : asked(sweep.heads, {{32, 8, 128}})) {
+    AttentionCase c{.rope_kv = true, .heads = heads, .depth = 100};
+    for (const uint32_t k : asked(sweep.columns, {1, 16, 64})) {
+      c.columns = k;
+      if (sweep.decode) add(c, specs);
+    }
+    c.kernel_class = KernelClass::prefill;
+    for (const uint32_t k : asked(sweep.columns, {512, 2048})) {
+      c.columns = k;
+      if (sweep.prefill) add(c, specs);
     }
   }
 }

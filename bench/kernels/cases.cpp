@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 
@@ -13,8 +12,11 @@ namespace {
 using Adder = void (*)(const Sweep&, std::vector<CaseSpec>&);
 
 constexpr std::pair<const char*, Adder> kOps[] = {
-    {"linear", add_linear},
-    {"attention", add_attention},
+    {"linear", add_linear},   {"attention", add_attention},
+    {"rope_kv", add_rope_kv}, {"rms_norm", add_rms_norm},
+    {"glu", add_glu},         {"quantize", add_quantize},
+    {"add", add_add},         {"embed", add_embed},
+    {"argmax", add_argmax},
 };
 
 }  // namespace

@@ -27,6 +27,7 @@ struct Sweep {
   std::vector<formats::DType> types;
   std::vector<Matrix> shapes;
   std::vector<Heads> heads;
+  std::vector<uint32_t> widths;  // of ops on rows
   std::vector<uint32_t> columns;
   std::vector<uint32_t> depths;
   bool decode = true;
@@ -62,8 +63,8 @@ struct Copies {
 
 struct CaseSpec {
   std::string op;
-  std::string type;   // of weights or keys; may be empty
-  std::string shape;  // "4096x14336"
+  std::string type;   // of weights, keys or results
+  std::string shape;  // "4096x14336": rows and columns, heads, or the width of a row
   plan::KernelClass kernel_class = plan::KernelClass::decode;
   Arithmetic arithmetic = Arithmetic::f32;
   uint32_t ops = 1;           // worth having in a plan
@@ -79,6 +80,13 @@ std::vector<std::string> op_names();
 // Its parts, one file each.
 void add_linear(const Sweep& sweep, std::vector<CaseSpec>& specs);
 void add_attention(const Sweep& sweep, std::vector<CaseSpec>& specs);
+void add_rope_kv(const Sweep& sweep, std::vector<CaseSpec>& specs);
+void add_rms_norm(const Sweep& sweep, std::vector<CaseSpec>& specs);
+void add_glu(const Sweep& sweep, std::vector<CaseSpec>& specs);
+void add_quantize(const Sweep& sweep, std::vector<CaseSpec>& specs);
+void add_add(const Sweep& sweep, std::vector<CaseSpec>& specs);
+void add_embed(const Sweep& sweep, std::vector<CaseSpec>& specs);
+void add_argmax(const Sweep& sweep, std::vector<CaseSpec>& specs);
 
 // Random rows of a weight, quick to make: a pattern of a few dozen rows again and again, a number
 // that no tile divides.

@@ -96,6 +96,8 @@ void add_flags(CLI::App& app, Flags& flags) {
   list("--type", flags.types, "TYPE,...", "weight types, such as q4_0");
   list("--shape", flags.shapes, "ROWSxCOLS,...", "matrices, such as 4096x14336");
   list("--heads", flags.heads, "HEADSxKVxDIM,...", "heads, KV heads and their size: 32x8x128");
+  list("--width", flags.sweep.widths, "N,...", "elements of a row, for ops on rows")
+      ->check(CLI::Range(1U, 1048576U));
   list("--k", flags.sweep.columns, "K,...", "columns of a step")->check(CLI::Range(1U, 8192U));
   list("--depth", flags.sweep.depths, "N,...", "positions in front of them")
       ->check(CLI::Range(0U, 131072U));

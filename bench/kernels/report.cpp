@@ -54,7 +54,9 @@ std::vector<Cell> cells(const Row& row, const Limits& limits) {
           {"depth", 8, row.point.depth},
           {"streamed µs", 11, fmt::format("{:.2f}", us)},
           {"GB/s", 7, fmt::format("{:.1f}", gigabytes_per_second(row, us))},
-          {"TFLOP/s", 8, fmt::format("{:.3f}", tera_operations_per_second(row, us))},
+          {"TFLOP/s", 8,
+           row.point.operations > 0 ? fmt::format("{:.3f}", tera_operations_per_second(row, us))
+                                    : std::string()},
           {"share", 5, share_text(share(row, us, limits))},
           {"in sequence µs", 14, fmt::format("{:.2f}", row.in_sequence_us)},
           {"share", 5, share_text(share(row, row.in_sequence_us, limits))},

@@ -36,6 +36,16 @@ class KernelLab(unittest.TestCase):
             self.assertGreater(row["bytes"], 0)
         self.assertEqual({r["columns"] for r in rows}, {1, 3})
 
+    def test_has_all_ops(self):
+        done = run("--type", "q4_0", "--shape", "64x256", "--width", "64", "--heads", "2x1x32",
+                   "--k", "2", "--depth", "200", "-r", "1", "--copies", "3", "-o", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = json.loads(done.stdout)["rows"]
+        self.assertEqual({r["op"] for r in rows}, {"linear", "attention", "rope_kv", "rms_norm",
+                                                   "glu", "quantize", "add", "embed", "argmax"})
+        self.assertEqual({r["wrong"] for r in rows}, {""})
+        self.assertTrue(any("attention/merge" in r["kernel"] for r in rows))
+
     def test_prints_a_table(self):
         done = run("--backend", "cpu", "--op", "linear", "--type", "q8_0", "--shape", "64x256",
                    "--class", "decode", "--k", "2", "--bandwidth", "0.001", "-r", "3")
@@ -52,14 +62,14 @@ class KernelLab(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             kernels = pathlib.Path(folder) / "kernels"
             shutil.copytree(SOURCE / "kernels", kernels)
-            out = kernels / "lib/linear_out.wgsl"
-            text = out.read_text()
-            self.assertIn("SCALE * result", text)
-            out.write_text(text.replace("SCALE * result", "(SCALE + 0.001) * result"))
-            done = run("--op", "linear", "--type", "f32", "--shape", "64x256", "--class", "decode",
-                       "--k", "2", "-r", "1", "--kernels", kernels)
+            add = kernels / "add.wgsl"
+            text = add.read_text()
+            self.assertIn("SCALE", text)
+            add.write_text(text.replace("SCALE", "(SCALE + 0.001)"))
+            done = run("--op", "add", "--width", "40", "--k", "2", "-r", "1", "--class", "decode",
+                       "--kernels", kernels)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("wrong: linear F32 64x256 k=2: ", done.stderr)
+        self.assertIn("wrong: add f32 40 k=2: ", done.stderr)
 
     def test_wrong_flags_are_usage_errors(self):
         for flags, what in ((["--op", "nothing"], "'nothing'"), (["--type", "q9"], "'q9'"),
