@@ -70,6 +70,7 @@ struct BackendInfo {
   uint64_t weight_bytes = 0;
   uint64_t kv_bytes = 0;
   uint64_t work_bytes = 0;  // activations, staging
+  uint64_t objects = 0;     // buffers, bind groups, pipelines and layouts made on a GPU so far
   // Steps that are worth submitting before the oldest is waited for: a backend that computes inside
   // submit() says 2 (the two plans of a batch), so that results are told as they come.
   uint32_t steps_ahead = kMaxStepsInFlight;

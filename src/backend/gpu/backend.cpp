@@ -66,6 +66,7 @@ class GpuBackend final : public Backend {
       info.weight_bytes = state_->weight_bytes;
       info.kv_bytes = state_->kv_bytes;
     }
+    info.objects = device().counts().all();
     for (const auto& plan : plans_) info.work_bytes += plan->work_bytes();
     return info;
   }
