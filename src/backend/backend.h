@@ -70,10 +70,28 @@ struct BackendInfo {
   uint64_t weight_bytes = 0;
   uint64_t kv_bytes = 0;
   uint64_t work_bytes = 0;  // activations, staging
+  uint64_t objects = 0;     // buffers, bind groups, pipelines and layouts made on a GPU so far
   // Steps that are worth submitting before the oldest is waited for: a backend that computes inside
   // submit() says 2 (the two plans of a batch), so that results are told as they come.
   uint32_t steps_ahead = kMaxStepsInFlight;
 };
+
+// Times of one name: of ops from "blk.3.attn.qkv" the part after the layer, of steps the plan's.
+struct ProfileRow {
+  std::string name;
+  uint64_t count = 0;
+  double total_us = 0;
+};
+
+struct Profile {
+  std::vector<ProfileRow> ops;    // dispatches on a GPU; by falling total
+  std::vector<ProfileRow> steps;  // on a GPU its own time; a step with several passes of the head
+                                  // counts as so many
+  std::vector<ProfileRow> host;   // on a GPU the processor's time to record and submit a step
+  std::string note;               // what could not be timed; may be empty
+};
+
+enum class Timed : uint8_t { ops, steps };
 
 class Backend {
  public:
@@ -102,9 +120,11 @@ class Backend {
 
   virtual BackendInfo info() const = 0;
 
-  // Turns timing of ops on or off; profile() prints a table of what was timed since.
-  virtual void set_profiling(bool on) = 0;
-  virtual std::string profile() = 0;
+  // Turns timing on or off, of each op (GPUs then time every second step of a plan as a whole,
+  // since timing its dispatches slows a step) or of whole steps only. take_profile() waits for the
+  // steps that were submitted and returns what was timed since the last call.
+  virtual void set_profiling(bool on, Timed timed = Timed::ops) = 0;
+  virtual Profile take_profile() = 0;
 };
 
 }  // namespace wisp::backend

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "cli/format.h"
 #include "cli/output.h"
+#include "cli/profile.h"
 #include "cli/progress.h"
 #include "formats/checkpoint.h"
 
@@ -49,7 +50,7 @@ text::TextModel open_text(const std::filesystem::path& model) {
 
 void print_profile(engine::LoadedModel& model, const ComputeFlags& flags) {
   if (!flags.profile) return;
-  std::string table = model.backend().profile();
+  std::string table = profile_text(model.backend().take_profile());
   while (table.ends_with('\n')) table.pop_back();
   note(table);
 }

@@ -152,7 +152,7 @@ struct Device::State {
   std::mutex mutex;  // guards error and lost: pipelines compile on several threads
   std::string error;
   std::string lost;
-  std::atomic<uint64_t> buffers{0}, bind_groups{0}, pipelines{0}, bytes{0};
+  std::atomic<uint64_t> buffers{0}, bind_groups{0}, pipelines{0}, layouts{0}, bytes{0};
   // Of the driving thread.
   Ticket submitted = 0;
   Ticket finished = 0;
@@ -276,7 +276,8 @@ void Device::read_limits() {
 }
 
 ObjectCounts Device::counts() const {
-  return {state_->buffers.load(), state_->bind_groups.load(), state_->pipelines.load()};
+  return {state_->buffers.load(), state_->bind_groups.load(), state_->pipelines.load(),
+          state_->layouts.load()};
 }
 
 void Device::check() {
@@ -297,6 +298,7 @@ void Device::count_buffer(uint64_t bytes) {
 }
 void Device::count_bind_group() { ++state_->bind_groups; }
 void Device::count_pipeline() { ++state_->pipelines; }
+void Device::count_layout() { ++state_->layouts; }
 void Device::release_bytes(uint64_t bytes) { state_->bytes -= bytes; }
 uint64_t Device::allocated_bytes() const { return state_->bytes.load(); }
 

@@ -54,6 +54,8 @@ struct ObjectCounts {
   uint64_t buffers = 0;
   uint64_t bind_groups = 0;
   uint64_t pipelines = 0;
+  uint64_t layouts = 0;  // of bind groups and pipelines
+  uint64_t all() const { return buffers + bind_groups + pipelines + layouts; }
   bool operator==(const ObjectCounts&) const = default;
 };
 
@@ -107,6 +109,7 @@ class Device {
   void count_buffer(uint64_t bytes);
   void count_bind_group();
   void count_pipeline();
+  void count_layout();
   // Bytes of all live buffers made through this layer.
   uint64_t allocated_bytes() const;
   void release_bytes(uint64_t bytes);

@@ -61,6 +61,7 @@ BindGroupLayoutHandle make_layout(Device& device,
   WGPUBindGroupLayoutDescriptor descriptor = WGPU_BIND_GROUP_LAYOUT_DESCRIPTOR_INIT;
   descriptor.entryCount = entries.size();
   descriptor.entries = entries.data();
+  device.count_layout();
   return BindGroupLayoutHandle(wgpuDeviceCreateBindGroupLayout(device.handle(), &descriptor));
 }
 
@@ -165,6 +166,7 @@ KernelPtr PipelineCache::compile_text(const std::string& label, const KernelText
   layout.bindGroupLayouts = layouts.data();
   const PipelineLayoutHandle pipeline_layout(
       wgpuDeviceCreatePipelineLayout(device_->handle(), &layout));
+  device_->count_layout();
   WGPUComputePipelineDescriptor descriptor = WGPU_COMPUTE_PIPELINE_DESCRIPTOR_INIT;
   descriptor.label = view(label);
   descriptor.layout = pipeline_layout.get();

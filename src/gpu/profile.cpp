@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -13,6 +14,20 @@ namespace {
 
 constexpr uint32_t kQueriesInSet = 4096;  // WebGPU's limit
 constexpr size_t kSubmissionsInFlight = 4;
+
+void add(std::map<std::string, Profiler::Row>& rows, const std::string& name, double time_us) {
+  Profiler::Row& row = rows[name];
+  row.name = name;
+  row.count += 1;
+  row.total_us += time_us;
+}
+
+std::vector<Profiler::Row> sorted(const std::map<std::string, Profiler::Row>& rows) {
+  std::vector<Profiler::Row> out;
+  for (const auto& [name, row] : rows) out.push_back(row);
+  std::ranges::stable_sort(out, std::greater{}, &Profiler::Row::total_us);
+  return out;
+}
 
 }  // namespace
 
@@ -33,7 +48,7 @@ Profiler::Profiler(Device& device, size_t max_dispatches) : device_(&device) {
 
 Profiler::~Profiler() = default;
 
-const WGPUPassTimestampWrites* Profiler::next(const std::string& name) {
+const WGPUPassTimestampWrites* Profiler::next(const std::string& name, bool whole) {
   const size_t number = recording_.names.size();
   const size_t set = number * 2 / kQueriesInSet;
   if (set >= sets_.size()) {
@@ -41,6 +56,7 @@ const WGPUPassTimestampWrites* Profiler::next(const std::string& name) {
     return nullptr;
   }
   recording_.names.push_back(name);
+  recording_.whole = whole;
   writes_ = WGPU_PASS_TIMESTAMP_WRITES_INIT;
   writes_.querySet = sets_[set].get();
   writes_.beginningOfPassWriteIndex = static_cast<uint32_t>(number * 2 % kQueriesInSet);
@@ -74,6 +90,11 @@ void Profiler::collect_oldest() {
   std::vector<uint64_t> ticks(bytes.size() / 8);
   std::memcpy(ticks.data(), bytes.data(), bytes.size());
   const double period_us = provider::timestamp_period(device_->queue()) / 1000.0;
+  if (submission.whole) {
+    const auto [first, last] = std::ranges::minmax(ticks);
+    add(submissions_, submission.names[0], static_cast<double>(last - first) * period_us);
+    return;
+  }
   // A pass may begin before the one in front of it has ended: a dispatch's time runs from the later
   // of the two.
   uint64_t previous_end = 0;
@@ -81,47 +102,17 @@ void Profiler::collect_oldest() {
     const uint64_t begin = std::max(ticks[i * 2], previous_end);
     const uint64_t end = std::max(ticks[i * 2 + 1], begin);
     previous_end = end;
-    Row& row = rows_[submission.names[i]];
-    row.name = submission.names[i];
-    row.count += 1;
-    row.total_us += static_cast<double>(end - begin) * period_us;
+    add(dispatches_, submission.names[i], static_cast<double>(end - begin) * period_us);
   }
 }
 
-std::vector<Profiler::Row> Profiler::rows() {
+Profiler::Times Profiler::take() {
   while (!pending_.empty()) collect_oldest();
-  std::vector<Row> out;
-  for (const auto& [name, row] : rows_) out.push_back(row);
-  std::stable_sort(out.begin(), out.end(),
-                   [](const Row& a, const Row& b) { return a.total_us > b.total_us; });
-  return out;
-}
-
-std::string Profiler::table() {
-  if (sets_.empty()) return "no GPU profile: the adapter has no timestamps\n";
-  const std::vector<Row> all = rows();
-  double total = 0;
-  size_t width = 8;
-  for (const Row& row : all) {
-    total += row.total_us;
-    width = std::max(width, row.name.size());
-  }
-  std::string out = fmt::format("{:<{}} {:>9} {:>12} {:>10} {:>6}\n", "dispatch", width, "count",
-                                "total us", "mean us", "share");
-  for (const Row& row : all) {
-    out += fmt::format("{:<{}} {:>9} {:>12.1f} {:>10.2f} {:>5.1f}%\n", row.name, width, row.count,
-                       row.total_us, row.total_us / static_cast<double>(row.count),
-                       total > 0 ? 100.0 * row.total_us / total : 0.0);
-  }
-  out += fmt::format("{:<{}} {:>9} {:>12.1f}\n", "total", width, "", total);
-  if (untimed_) out += fmt::format("{} dispatches were not timed\n", untimed_);
-  return out;
-}
-
-void Profiler::reset() {
-  while (!pending_.empty()) collect_oldest();
-  rows_.clear();
+  Times times{sorted(dispatches_), sorted(submissions_), untimed_};
+  dispatches_.clear();
+  submissions_.clear();
   untimed_ = 0;
+  return times;
 }
 
 }  // namespace wisp::gpu

@@ -32,8 +32,11 @@ void check_copy(const Device& device, const Buffer& source, uint64_t source_offs
 
 }  // namespace
 
-Commands::Commands(Device& device, Profiler* profiler)
-    : device_(&device), profiler_(profiler), submitted_(std::make_shared<bool>(false)) {
+Commands::Commands(Device& device, Profiler* profiler, std::string name)
+    : device_(&device),
+      profiler_(profiler),
+      name_(std::move(name)),
+      submitted_(std::make_shared<bool>(false)) {
   device.check();
   const ErrorScope scope;
   encoder_ = EncoderHandle(wgpuDeviceCreateCommandEncoder(device.handle(), nullptr));
@@ -50,8 +53,10 @@ Commands::~Commands() {
 
 WGPUComputePassEncoder Commands::pass(const std::string& name) {
   ensure(static_cast<bool>(encoder_), "commands are submitted once");
-  const WGPUPassTimestampWrites* writes = profiler_ ? profiler_->next(name) : nullptr;
-  if (pass_ && !profiler_) return pass_.get();
+  const bool whole = !name_.empty();
+  if (pass_ && (!profiler_ || whole)) return pass_.get();
+  const WGPUPassTimestampWrites* writes =
+      profiler_ ? profiler_->next(whole ? name_ : name, whole) : nullptr;
   if (pass_) end_pass();
   WGPUComputePassDescriptor descriptor = WGPU_COMPUTE_PASS_DESCRIPTOR_INIT;
   descriptor.timestampWrites = writes;

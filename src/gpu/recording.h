@@ -28,8 +28,9 @@ class Profiler;
 // Device.
 class Commands {
  public:
-  // `profiler` (may be null) times each dispatch; it must outlive the submission.
-  explicit Commands(Device& device, Profiler* profiler = nullptr);
+  // `profiler` (may be null) times each dispatch, or with a `name` the submission as a whole; it
+  // must outlive the submission.
+  explicit Commands(Device& device, Profiler* profiler = nullptr, std::string name = {});
   ~Commands();  // drops what was not submitted
   Commands(const Commands&) = delete;
   Commands& operator=(const Commands&) = delete;
@@ -55,6 +56,7 @@ class Commands {
 
   Device* device_;
   Profiler* profiler_;
+  std::string name_;  // not empty: of the submission timed as a whole
   EncoderHandle encoder_;
   PassHandle pass_;
   WGPUComputePipeline pipeline_ = nullptr;  // set in the open pass

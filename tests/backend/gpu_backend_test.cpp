@@ -31,7 +31,7 @@ std::unique_ptr<Backend> masked_backend(std::function<void(gpu::Capabilities&)> 
 backend::LoadOptions load_options(const OpCase& op_case) {
   backend::LoadOptions options;
   options.resources = op_case.resources;
-  for (const auto& bytes : op_case.weights) options.weights.push_back({bytes});
+  for (const auto& bytes : op_case.weights) options.weights.push_back({*bytes});
   options.num_pages = op_case.num_pages;
   options.max_slots = op_case.max_slots;
   options.max_pages_per_slot = op_case.max_pages_per_slot;
@@ -188,7 +188,7 @@ TEST(GpuBackend, FusedOpsAndPassesAndSlotsChangeNoBits) {
   const OpCase passes = small_model(1);
   const auto backend = shared_backend();
   backend->load(load_options(model));
-  const PlanHandle kept = backend->prepare(model.plan, true);
+  const PlanHandle kept = backend->prepare(model.plan, plan::Keep::all);
   const PlanHandle fused = backend->prepare(model.plan);
   const PlanHandle in_passes = backend->prepare(passes.plan);
   const std::vector<float> expected = logits_of(*backend, kept, model, {0, 1, 2});
@@ -294,10 +294,40 @@ TEST(GpuBackend, ProfileNamesOps) {
   const PlanHandle plan = backend->prepare(model.plan);
   backend->set_profiling(true);
   chain(*backend, plan, 5, 2, 1, model.max_pages_per_slot);
-  const std::string table = backend->profile();
+  const backend::Profile profile = backend->take_profile();
   for (const char* name : {"op.0", "op.8", "attention decode"}) {
-    EXPECT_NE(table.find(name), std::string::npos) << name << " in " << table;
+    const auto row = std::ranges::find(profile.ops, name, &backend::ProfileRow::name);
+    ASSERT_NE(row, profile.ops.end()) << name;
+    EXPECT_EQ(row->count, 1U);
+    EXPECT_GT(row->total_us, 0.0);
   }
+}
+
+// Of a plan's steps every second one is timed as a whole.
+TEST(GpuBackend, ProfileTimesWholeStepsAndTheHost) {
+  const OpCase model = small_model(8);
+  const auto backend = shared_backend();
+  backend->load(load_options(model));
+  const PlanHandle plan = backend->prepare(model.plan);
+  const auto counts = [&](backend::Timed timed) {
+    backend->set_profiling(true, timed);
+    chain(*backend, plan, 5, 6, 2, model.max_pages_per_slot);
+    const backend::Profile profile = backend->take_profile();
+    EXPECT_EQ(profile.note, "");
+    EXPECT_EQ(profile.ops.empty(), timed == backend::Timed::steps);
+    EXPECT_EQ(profile.steps.size(), 1U);
+    EXPECT_EQ(profile.host.size(), 1U);
+    EXPECT_EQ(profile.steps[0].name, "decode");
+    EXPECT_GT(profile.steps[0].total_us, 0.0);
+    EXPECT_GT(profile.host[0].total_us, 0.0);
+    EXPECT_EQ(profile.steps[0].count, profile.host[0].count);
+    return profile.steps[0].count;
+  };
+  EXPECT_EQ(counts(backend::Timed::ops), 3U);
+  EXPECT_EQ(counts(backend::Timed::steps), 6U);
+  backend->set_profiling(false);
+  chain(*backend, plan, 5, 2, 1, model.max_pages_per_slot);
+  EXPECT_TRUE(backend->take_profile().steps.empty());
 }
 
 }  // namespace

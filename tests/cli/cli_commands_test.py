@@ -283,6 +283,14 @@ class OutputTest(Case):
         self.assertIn("wisp: info: ", done.stderr)
         self.assertIn("linear", done.stderr)
 
+    def test_profile_tells_the_time_of_steps_and_of_the_processor(self):
+        done = run("generate", "-m", MODELS / "llama", "--backend", "webgpu", "--tokens", "1,2",
+                   "-n", "4", "--json", "--profile")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"\nattn\.qkv +\d+ +[\d.]+ +[\d.]+ +[\d.]+%")
+        for name in ("decode", "CPU, decode"):
+            self.assertRegex(done.stderr, rf"\n{name} +\d+ +[\d.]+ +[\d.]+\n")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -177,7 +177,7 @@ backend::StepResult FakeBackend::wait(backend::Ticket ticket) {
 }
 
 void FakeBackend::load(backend::LoadOptions) {}
-backend::PlanHandle FakeBackend::prepare(const plan::Plan&, bool) {
+backend::PlanHandle FakeBackend::prepare(const plan::Plan&, plan::Keep) {
   fail("fake: there are two plans");
 }
 void FakeBackend::write_value(backend::PlanHandle, plan::ValueId, std::span<const std::byte>) {
@@ -187,7 +187,7 @@ std::vector<std::byte> FakeBackend::read_value(backend::PlanHandle, plan::ValueI
   fail("fake: no values");
 }
 backend::BackendInfo FakeBackend::info() const { return {}; }
-void FakeBackend::set_profiling(bool) {}
-std::string FakeBackend::profile() { return {}; }
+void FakeBackend::set_profiling(bool, backend::Timed) {}
+backend::Profile FakeBackend::take_profile() { return {}; }
 
 }  // namespace wisp::engine

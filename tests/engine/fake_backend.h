@@ -47,8 +47,8 @@ class FakeBackend : public backend::Backend {
   std::vector<std::byte> read_value(backend::PlanHandle plan, plan::ValueId value,
                                     uint32_t num_rows) override;
   backend::BackendInfo info() const override;
-  void set_profiling(bool on) override;
-  std::string profile() override;
+  void set_profiling(bool on, backend::Timed timed) override;
+  backend::Profile take_profile() override;
 
   size_t num_in_flight() const { return in_flight_.size(); }
   size_t max_in_flight() const { return max_in_flight_; }

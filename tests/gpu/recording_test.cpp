@@ -237,23 +237,36 @@ TEST_F(RecordingTest, ProfileCountsEachNamedDispatch) {
     Commands dropped(*device, &profiler);
     recording.encode(dropped);
   }
-  const std::vector<Profiler::Row> rows = profiler.rows();
+  const Profiler::Times times = profiler.take();
+  const std::vector<Profiler::Row>& rows = times.dispatches;
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].name, "fill all");
   EXPECT_EQ(rows[0].count, 7u);
   EXPECT_GT(rows[0].total_us, 0);
   EXPECT_EQ(rows[1].name, "increment 1");
   EXPECT_EQ(rows[1].count, 14u);
-  EXPECT_TRUE(has(profiler.table(), "fill all"));
-  EXPECT_TRUE(has(profiler.table(), "total"));
-  profiler.reset();
-  EXPECT_TRUE(profiler.rows().empty());
+  EXPECT_TRUE(times.submissions.empty());
+  EXPECT_TRUE(profiler.take().dispatches.empty());
+
+  for (const char* name : {"first", "second", "second"}) {
+    Commands commands(*device, &profiler, name);
+    recording.encode(commands);
+    commands.clear(a, 0, 4);  // ends a pass
+    recording.encode(commands);
+    commands.submit();
+  }
+  const Profiler::Times whole = profiler.take();
+  EXPECT_TRUE(whole.dispatches.empty());
+  ASSERT_EQ(whole.submissions.size(), 2u);
+  EXPECT_EQ(whole.submissions[0].name, "second");
+  EXPECT_EQ(whole.submissions[0].count, 2u);
+  EXPECT_GT(whole.submissions[1].total_us, 0);
 
   Profiler short_one(*device, 1);  // one query set: 2048 dispatches
   Commands commands(*device, &short_one);
   for (int i = 0; i < 700; ++i) recording.encode(commands);
   commands.submit();
-  EXPECT_TRUE(has(short_one.table(), "52 dispatches were not timed"));
+  EXPECT_EQ(short_one.take().untimed, 52u);
 }
 
 TEST_F(RecordingTest, ProfileWithoutTimestampsSaysSo) {
@@ -267,7 +280,8 @@ TEST_F(RecordingTest, ProfileWithoutTimestampsSaysSo) {
   Commands commands(*device, &profiler);
   recording.encode(commands);
   commands.submit();
-  EXPECT_TRUE(has(profiler.table(), "no timestamps"));
+  EXPECT_FALSE(profiler.has_timestamps());
+  EXPECT_TRUE(profiler.take().dispatches.empty());
   EXPECT_EQ(read_words(*device, value)[0], 5u);
 }
 

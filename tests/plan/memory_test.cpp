@@ -53,8 +53,21 @@ TEST(Memory, AValueLivesUntilItsLastReader) {
   EXPECT_NE(memory.buffer_of_value[1], memory.buffer_of_value[4]);
 }
 
+TEST(Memory, ValuesThatNoOpReadsAreKept) {
+  Plan plan = chain({8, 8});
+  for (uint32_t i = 2; i < 4; ++i) {
+    plan.values.push_back({"v", ValueType::f32, Rows::columns, 8});
+    plan.ops.push_back({RmsNorm{.x = ValueId{0}, .out = ValueId{i}, .group = 1}});
+  }
+  const MemoryPlan kept = plan_memory(plan, Keep::outputs);
+  EXPECT_EQ(kept.buffer_bytes.size(), 4U);
+  const MemoryPlan shared = plan_memory(plan);
+  EXPECT_EQ(shared.buffer_of_value[1], shared.buffer_of_value[2]);
+  EXPECT_EQ(shared.buffer_of_value[2], shared.buffer_of_value[3]);
+}
+
 TEST(Memory, KeepAllGivesEachValueItsOwn) {
-  const MemoryPlan memory = plan_memory(chain({8, 8, 8, 8, 8}), true);
+  const MemoryPlan memory = plan_memory(chain({8, 8, 8, 8, 8}), Keep::all);
   std::vector<uint32_t> used = memory.buffer_of_value;
   std::ranges::sort(used);
   EXPECT_EQ(std::ranges::adjacent_find(used), used.end());

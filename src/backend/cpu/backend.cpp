@@ -56,8 +56,13 @@ class CpuBackend final : public Backend {
   std::vector<std::byte> read_value(PlanHandle handle, plan::ValueId value,
                                     uint32_t num_rows) override;
   BackendInfo info() const override;
-  void set_profiling(bool on) override { profiling_ = on; }
-  std::string profile() override { return profile_.table(); }
+  void set_profiling(bool on, Timed timed) override {
+    profiling_ = on;
+    timed_ = timed;
+  }
+  Profile take_profile() override {
+    return {.ops = op_times_.take(), .steps = step_times_.take(), .host = {}, .note = {}};
+  }
 
  private:
   Prepared& prepared(PlanHandle handle);
@@ -81,7 +86,8 @@ class CpuBackend final : public Backend {
   std::map<uint64_t, StepResult> results_;  // by ticket
   uint64_t next_ticket_ = 1;
   bool profiling_ = false;
-  Profile profile_;
+  Timed timed_ = Timed::ops;
+  Times op_times_, step_times_;
 };
 
 void CpuBackend::load(LoadOptions options) {
@@ -181,6 +187,7 @@ Ticket CpuBackend::submit(PlanHandle handle, const Step& step) {
   for (const TableUpdate& update : step.table_updates) tables_.update(update);
   const std::vector<ColumnView> columns = view_columns(prepared, step);
 
+  const auto start = std::chrono::steady_clock::now();
   StepResult result;
   run_ops(prepared, step, columns, 0, prepared.head, {}, result);
   std::span<const uint32_t> left = step.logit_columns;
@@ -189,6 +196,9 @@ Ticket CpuBackend::submit(PlanHandle handle, const Step& step) {
     run_ops(prepared, step, columns, prepared.head, prepared.plan.ops.size(), left.first(rows),
             result);
     left = left.subspan(rows);
+  }
+  if (profiling_) {
+    step_times_.add(prepared.plan.name, std::chrono::steady_clock::now() - start);
   }
   const uint64_t ticket = next_ticket_++;
   results_.emplace(ticket, std::move(result));
@@ -202,8 +212,9 @@ void CpuBackend::run_ops(Prepared& prepared, const Step& step, std::span<const C
     const plan::Op& op = prepared.plan.ops[i];
     const OpContext context{pool_,    scratch_, prepared.plan, op.kernel_class, prepared.values,
                             weights_, kv_,      columns,       logit_columns};
+    const bool timed = profiling_ && timed_ == Timed::ops;
     const auto start =
-        profiling_ ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
+        timed ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
     std::visit(Overloaded{
                    [&](const plan::Embed& body) { run_embed(context, body); },
                    [&](const plan::RmsNorm& body) { run_rms_norm(context, body); },
@@ -217,7 +228,7 @@ void CpuBackend::run_ops(Prepared& prepared, const Step& step, std::span<const C
                    [&](const plan::Argmax& body) { run_argmax(context, body, step, result); },
                },
                op.body);
-    if (profiling_) profile_.add(op, std::chrono::steady_clock::now() - start);
+    if (timed) op_times_.add(profile_name(op), std::chrono::steady_clock::now() - start);
   }
 }
 

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <vector>
+#include <functional>
+#include <utility>
 
 namespace wisp::backend::cpu {
 namespace {
@@ -28,33 +29,25 @@ std::string without_numbers(const std::string& name) {
 
 }  // namespace
 
-void Profile::add(const plan::Op& op, Duration time) {
-  const bool prefill = op.kernel_class == plan::KernelClass::prefill;
-  Entry& entry = entries_[fmt::format("{:<8} {:<14} {}", prefill ? "prefill" : "decode",
-                                      plan::op_kind(op.body), without_numbers(op.name))];
-  entry.time += time;
-  ++entry.runs;
+void Times::add(const std::string& name, std::chrono::steady_clock::duration time) {
+  ProfileRow& row = rows_[name];
+  row.name = name;
+  row.count += 1;
+  row.total_us += std::chrono::duration<double, std::micro>(time).count();
 }
 
-std::string Profile::table() const {
-  Duration total{};
-  std::vector<std::pair<std::string, Entry>> lines(entries_.begin(), entries_.end());
-  for (const auto& line : lines) total += line.second.time;
-  std::stable_sort(lines.begin(), lines.end(),
-                   [](const auto& a, const auto& b) { return a.second.time > b.second.time; });
-  const auto milliseconds = [](Duration time) {
-    return std::chrono::duration<double, std::milli>(time).count();
-  };
-  std::string text = fmt::format("{:>11} {:>6} {:>9} {:>9}  {:<8} {:<14} {}\n", "total ms", "%",
-                                 "runs", "us/run", "class", "op", "name");
-  for (const auto& [name, entry] : lines) {
-    const double time = milliseconds(entry.time);
-    text += fmt::format("{:>11.3f} {:>6.1f} {:>9} {:>9.2f}  {}\n", time,
-                        100.0 * time / std::max(1e-9, milliseconds(total)), entry.runs,
-                        1e3 * time / static_cast<double>(entry.runs), name);
-  }
-  text += fmt::format("{:>11.3f} {:>6.1f}\n", milliseconds(total), 100.0);
-  return text;
+std::vector<ProfileRow> Times::take() {
+  std::vector<ProfileRow> rows;
+  for (auto& [name, row] : rows_) rows.push_back(std::move(row));
+  rows_.clear();
+  std::ranges::stable_sort(rows, std::greater{}, &ProfileRow::total_us);
+  return rows;
+}
+
+std::string profile_name(const plan::Op& op) {
+  const bool prefill = op.kernel_class == plan::KernelClass::prefill;
+  return fmt::format("{:<8} {:<14} {}", prefill ? "prefill" : "decode", plan::op_kind(op.body),
+                     without_numbers(op.name));
 }
 
 }  // namespace wisp::backend::cpu

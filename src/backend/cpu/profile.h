@@ -1,31 +1,27 @@
-// Time per op, summed over layers.
+// Times summed by name.
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
+#include <vector>
 
+#include "backend/backend.h"
 #include "plan/op.h"
 
 namespace wisp::backend::cpu {
 
-class Profile {
+class Times {
  public:
-  using Duration = std::chrono::steady_clock::duration;
-
-  void add(const plan::Op& op, Duration time);
-  void clear() { entries_.clear(); }
-  // One line for each class, kind and name (layer numbers become '*'), the longest first.
-  std::string table() const;
+  void add(const std::string& name, std::chrono::steady_clock::duration time);
+  // The rows by falling total; starts anew.
+  std::vector<ProfileRow> take();
 
  private:
-  struct Entry {
-    Duration time{};
-    uint64_t runs = 0;
-  };
-  std::map<std::string, Entry> entries_;  // by "class kind name"
+  std::map<std::string, ProfileRow> rows_;  // by name
 };
+
+// "prefill linear blk.*.attn.qkv": class, kind and name, with layer numbers as '*'.
+std::string profile_name(const plan::Op& op);
 
 }  // namespace wisp::backend::cpu

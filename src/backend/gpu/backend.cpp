@@ -1,5 +1,6 @@
 #include "backend/gpu/backend.h"
 
+#include <chrono>
 #include <map>
 #include <optional>
 
@@ -36,7 +37,8 @@ class GpuBackend final : public Backend {
     ensure(waiting_.size() < kMaxStepsInFlight, "at most kMaxStepsInFlight steps wait");
     PreparedPlan& prepared = at(plan);
     const Ticket ticket{++last_ticket_};
-    waiting_[ticket] = {&prepared, prepared.submit(step, profiling_ ? profiler() : nullptr)};
+    waiting_[ticket] = {&prepared,
+                        profiling_ ? timed_submit(prepared, step) : prepared.submit(step, {})};
     return ticket;
   }
 
@@ -64,18 +66,54 @@ class GpuBackend final : public Backend {
       info.weight_bytes = state_->weight_bytes;
       info.kv_bytes = state_->kv_bytes;
     }
+    info.objects = device().counts().all();
     for (const auto& plan : plans_) info.work_bytes += plan->work_bytes();
     return info;
   }
 
-  void set_profiling(bool on) override { profiling_ = on; }
-  std::string profile() override { return profiler()->table(); }
+  void set_profiling(bool on, Timed timed) override {
+    profiling_ = on;
+    timed_ = timed;
+  }
+
+  Profile take_profile() override {
+    gpu::Profiler::Times times = profiler()->take();
+    Profile profile{rows(times.dispatches), rows(times.submissions), {}, {}};
+    for (auto& [name, row] : host_times_) profile.host.push_back(std::move(row));
+    host_times_.clear();
+    if (!profiler()->has_timestamps()) profile.note = "the adapter has no timestamps";
+    if (times.untimed > 0) {
+      profile.note = fmt::format("{} dispatches were not timed", times.untimed);
+    }
+    return profile;
+  }
 
  private:
   struct Waiting {
     PreparedPlan* plan = nullptr;
     PendingStep step;
   };
+
+  static std::vector<ProfileRow> rows(const std::vector<gpu::Profiler::Row>& times) {
+    std::vector<ProfileRow> out;
+    for (const auto& row : times) out.push_back({row.name, row.count, row.total_us});
+    return out;
+  }
+
+  // The processor's time is that of steps without a pass for each dispatch.
+  PendingStep timed_submit(PreparedPlan& prepared, const Step& step) {
+    const bool whole = timed_ == Timed::steps || prepared.steps_timed() % 2 == 1;
+    const auto start = std::chrono::steady_clock::now();
+    PendingStep pending = prepared.submit(step, {.profiler = profiler(), .whole = whole});
+    const auto time = std::chrono::steady_clock::now() - start - pending.waited;
+    if (whole) {
+      ProfileRow& row = host_times_[prepared.name()];
+      row.name = prepared.name();
+      row.count += 1;
+      row.total_us += std::chrono::duration<double, std::micro>(time).count();
+    }
+    return pending;
+  }
 
   PreparedPlan& at(PlanHandle plan) {
     const auto index = static_cast<size_t>(plan);
@@ -98,6 +136,8 @@ class GpuBackend final : public Backend {
   std::map<Ticket, Waiting> waiting_;
   uint64_t last_ticket_ = 0;
   bool profiling_ = false;
+  Timed timed_ = Timed::ops;
+  std::map<std::string, ProfileRow> host_times_;  // by plan
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 // list of dispatches that each step encodes again.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -25,9 +26,16 @@ struct PendingStep {
   gpu::Ticket ticket = 0;
   uint32_t rows = 0;  // logit rows
   gpu::Readback::Read results;
-  gpu::Readback::Read logits;    // of the last pass, when asked for
-  uint32_t last_pass_rows = 0;   // in `logits`
-  std::vector<float> rows_done;  // [rows before the last pass, vocab_size]
+  gpu::Readback::Read logits;                    // of the last pass, when asked for
+  uint32_t last_pass_rows = 0;                   // in `logits`
+  std::vector<float> rows_done;                  // [rows before the last pass, vocab_size]
+  std::chrono::steady_clock::duration waited{};  // for earlier passes, inside submit()
+};
+
+// How a step is timed: each dispatch, or as a whole.
+struct StepTiming {
+  gpu::Profiler* profiler = nullptr;  // null: not at all
+  bool whole = false;
 };
 
 class PreparedPlan {
@@ -36,13 +44,15 @@ class PreparedPlan {
   PreparedPlan(gpu::Device& device, gpu::PipelineCache& cache, const State& state,
                const plan::Plan& plan, std::span<const plan::ValueId> kept);
 
-  // Writes the step's inputs, encodes and submits it. `profiler` may be null.
-  PendingStep submit(const Step& step, gpu::Profiler* profiler);
+  // Writes the step's inputs, encodes and submits it.
+  PendingStep submit(const Step& step, const StepTiming& timing);
   StepResult wait(PendingStep& pending);
 
   void write_value(plan::ValueId value, std::span<const std::byte> rows);
   std::vector<std::byte> read_value(plan::ValueId value, uint32_t num_rows);
 
+  const std::string& name() const { return plan_.name; }
+  uint64_t steps_timed() const { return steps_timed_; }
   uint64_t work_bytes() const { return work_bytes_; }
 
  private:
@@ -97,6 +107,7 @@ class PreparedPlan {
   gpu::Buffer step_info_, columns_, logit_columns_, tiles_, results_, argmax_chunks_;
   gpu::Buffer range_values_, range_stats_, unused_;
   uint64_t work_bytes_ = 0;
+  uint64_t steps_timed_ = 0;
 
   std::vector<std::array<uint32_t, 4>> column_words_, tile_words_;
   StepInfo info_;

@@ -95,9 +95,10 @@ void PreparedPlan::set_counts(Part& part, uint32_t rows) {
   }
 }
 
-PendingStep PreparedPlan::submit(const Step& step, gpu::Profiler* profiler) {
+PendingStep PreparedPlan::submit(const Step& step, const StepTiming& timing) {
   check(step);
   write_step(step);
+  if (timing.profiler != nullptr) ++steps_timed_;
   PendingStep pending;
   pending.rows = static_cast<uint32_t>(step.logit_columns.size());
   set_counts(body_, info_.columns);
@@ -106,7 +107,7 @@ PendingStep PreparedPlan::submit(const Step& step, gpu::Profiler* profiler) {
     info_.logit_rows = std::min(pending.rows - first, plan_.max_logits);
     const bool last = first + info_.logit_rows >= pending.rows;
     device_.write(step_info_, 0, std::as_bytes(std::span(&info_, 1)));
-    gpu::Commands commands(device_, profiler);
+    gpu::Commands commands(device_, timing.profiler, timing.whole ? plan_.name : "");
     if (first == 0) body_.recording.encode(commands);
     if (info_.logit_rows > 0) {
       set_counts(head_, info_.logit_rows);
@@ -118,7 +119,10 @@ PendingStep PreparedPlan::submit(const Step& step, gpu::Profiler* profiler) {
     }
     pending.ticket = commands.submit();
     if (last) break;
-    if (step.read_logits) take_logits(pending);
+    if (!step.read_logits) continue;
+    const auto start = std::chrono::steady_clock::now();
+    take_logits(pending);
+    pending.waited += std::chrono::steady_clock::now() - start;
   }
   return pending;
 }

@@ -17,7 +17,8 @@ CaseBuilder::CaseBuilder(std::string name, plan::KernelClass kernel_class, Shape
   case_.max_slots = shape.max_slots;
   case_.max_pages_per_slot =
       static_cast<uint32_t>(ceil_div(shape.max_positions, plan::kPageTokens));
-  case_.num_pages = case_.max_slots * case_.max_pages_per_slot + 3;
+  case_.num_pages =
+      shape.num_pages != 0 ? shape.num_pages : case_.max_slots * case_.max_pages_per_slot + 3;
   for (uint32_t i = 0; i < case_.num_pages; ++i) free_pages_.push_back(i);
   for (size_t i = free_pages_.size() - 1; i > 0; --i) {
     std::swap(free_pages_[i], free_pages_[random_() % (i + 1)]);
@@ -42,16 +43,22 @@ plan::ValueId CaseBuilder::input(std::string name, uint32_t width, plan::ValueTy
 
 plan::WeightId CaseBuilder::weight(std::string name, formats::DType dtype, uint32_t rows,
                                    uint32_t cols, float magnitude) {
-  case_.resources.weights.push_back({std::move(name), dtype, rows, cols});
-  case_.weights.push_back(random_weight(random_, dtype, rows, cols, magnitude));
-  return plan::WeightId{static_cast<uint32_t>(case_.weights.size() - 1)};
+  return weight(std::move(name), dtype, rows, cols,
+                std::make_shared<std::vector<std::byte>>(
+                    random_weight(random_, dtype, rows, cols, magnitude)));
 }
 
 plan::WeightId CaseBuilder::weight(std::string name, uint32_t rows, uint32_t cols,
                                    const std::vector<float>& values) {
   ensure(values.size() == size_t{rows} * cols, "weight values fit the shape");
-  case_.resources.weights.push_back({std::move(name), formats::DType::F32, rows, cols});
-  case_.weights.push_back(to_bytes(values));
+  return weight(std::move(name), formats::DType::F32, rows, cols,
+                std::make_shared<std::vector<std::byte>>(to_bytes(values)));
+}
+
+plan::WeightId CaseBuilder::weight(std::string name, formats::DType dtype, uint32_t rows,
+                                   uint32_t cols, Bytes bytes) {
+  case_.resources.weights.push_back({std::move(name), dtype, rows, cols});
+  case_.weights.push_back(std::move(bytes));
   return plan::WeightId{static_cast<uint32_t>(case_.weights.size() - 1)};
 }
 
@@ -91,6 +98,7 @@ void CaseBuilder::step(std::vector<Column> columns, std::vector<uint32_t> logit_
     if (needed <= pages_[column.slot]) continue;
     TableUpdate update{column.slot, pages_[column.slot], {}};
     while (pages_[column.slot] < needed) {
+      ensure(!free_pages_.empty(), "the case has enough pages");
       update.pages.push_back(free_pages_.back());
       free_pages_.pop_back();
       ++pages_[column.slot];

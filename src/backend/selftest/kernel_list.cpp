@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <set>
 #include <string_view>
@@ -10,7 +11,7 @@
 #include <variant>
 
 #include "backend/gpu/choose.h"
-#include "backend/selftest/op_case.h"
+#include "backend/gpu/fuse.h"
 
 namespace wisp::backend::selftest {
 namespace {
@@ -35,16 +36,6 @@ std::string rows_text(const webgpu::Condition& when) {
   return text;
 }
 
-std::string variant_text(const gpu::KernelSpec& spec) {
-  std::string text = fmt::format("{} invocations", spec.workgroup_size[0]);
-  for (const std::string_view name : {"TEAM", "TEAM_ROWS", "COL_TILE", "TILE_COLS", "HEAD_TILE"}) {
-    for (const auto& [constant, value] : spec.constants) {
-      if (constant == name) text += fmt::format(", {} {}", name, std::get<uint32_t>(value));
-    }
-  }
-  return text;
-}
-
 KernelLine line(const plan::Op& op, const webgpu::KernelUse& use) {
   constexpr std::string_view kCodec = "codec/";
   constexpr std::string_view kEnd = ".wgsl";
@@ -61,17 +52,65 @@ KernelLine line(const plan::Op& op, const webgpu::KernelUse& use) {
   return result;
 }
 
+// Weights as the choice of kernels sees them, each in one part.
+std::vector<webgpu::DeviceWeight> whole_weights(const OpCase& op_case) {
+  std::vector<webgpu::DeviceWeight> weights;
+  for (const plan::Weight& weight : op_case.resources.weights) {
+    weights.emplace_back();
+    weights.back().emplace_back().rows = weight.rows;
+  }
+  return weights;
+}
+
+bool takes(const webgpu::Condition& when, uint32_t rows, uint32_t ranges) {
+  return rows >= when.min_rows && rows <= when.max_rows && ranges >= when.min_ranges &&
+         ranges <= when.max_ranges;
+}
+
 }  // namespace
+
+std::string variant_text(const gpu::KernelSpec& spec) {
+  std::string text = fmt::format("{} invocations", spec.workgroup_size[0]);
+  for (const std::string_view name : {"TEAM", "TEAM_ROWS", "COL_TILE", "TILE_COLS", "HEAD_TILE"}) {
+    for (const auto& [constant, value] : spec.constants) {
+      if (constant == name) text += fmt::format(", {} {}", name, std::get<uint32_t>(value));
+    }
+  }
+  return text;
+}
+
+std::vector<gpu::KernelSpec> step_kernels(const OpCase& op_case, const Step& step,
+                                          const gpu::Capabilities& capabilities) {
+  const std::vector<webgpu::DeviceWeight> weights = whole_weights(op_case);
+  const plan::Plan plan = webgpu::fuse(op_case.plan, op_case.resources);
+  const webgpu::ChooseContext context{.capabilities = capabilities,
+                                      .plan = plan,
+                                      .resources = op_case.resources,
+                                      .weights = weights,
+                                      .page_stride = op_case.max_pages_per_slot};
+  uint32_t last = 0;
+  for (const Column& column : step.columns) last = std::max(last, column.position);
+  const uint32_t ranges = last / webgpu::keys_per_range(op_case.max_pages_per_slot) + 1;
+  std::vector<gpu::KernelSpec> kernels;
+  std::set<std::pair<std::string, std::string>> seen;
+  auto rows = static_cast<uint32_t>(step.columns.size());
+  for (const plan::Op& op : plan.ops) {
+    if (std::holds_alternative<plan::SelectLogits>(op.body)) {
+      rows = static_cast<uint32_t>(step.logit_columns.size());
+    }
+    for (webgpu::KernelUse& use : webgpu::choose(op, context)) {
+      if (!takes(use.when, rows, ranges)) continue;
+      if (!seen.emplace(use.spec.file, variant_text(use.spec)).second) continue;
+      kernels.push_back(std::move(use.spec));
+    }
+  }
+  return kernels;
+}
 
 std::vector<KernelLine> kernel_lines(const gpu::Capabilities& capabilities) {
   std::set<KernelLine, Before> lines;
   for (const OpCase& op_case : op_cases()) {
-    std::vector<webgpu::DeviceWeight> weights;
-    weights.reserve(op_case.resources.weights.size());
-    for (const plan::Weight& weight : op_case.resources.weights) {
-      weights.emplace_back();
-      weights.back().emplace_back().rows = weight.rows;
-    }
+    const std::vector<webgpu::DeviceWeight> weights = whole_weights(op_case);
     const webgpu::ChooseContext context{.capabilities = capabilities,
                                         .plan = op_case.plan,
                                         .resources = op_case.resources,

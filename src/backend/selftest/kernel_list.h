@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "backend/selftest/op_case.h"
 #include "gpu/capabilities.h"
+#include "gpu/kernel.h"
 
 namespace wisp::backend::selftest {
 
@@ -21,5 +23,12 @@ struct KernelLine {
 // What an adapter with these capabilities takes for the ops of the self-test's cases, sorted by
 // all fields.
 std::vector<KernelLine> kernel_lines(const gpu::Capabilities& capabilities);
+
+// The different kernels that a step of the case takes, in the order in which they run first.
+std::vector<gpu::KernelSpec> step_kernels(const OpCase& op_case, const Step& step,
+                                          const gpu::Capabilities& capabilities);
+
+// "256 invocations, TEAM 32, COL_TILE 4": what tells variants of a kernel file apart.
+std::string variant_text(const gpu::KernelSpec& spec);
 
 }  // namespace wisp::backend::selftest

@@ -99,7 +99,7 @@ CaseRun run_case(Backend& backend, const OpCase& op_case) {
   options.resources = op_case.resources;
   for (size_t i = 0; i < op_case.weights.size(); ++i) {
     // Several rows come in two parts, as fused projections do.
-    const std::span<const std::byte> bytes = op_case.weights[i];
+    const std::span<const std::byte> bytes = *op_case.weights[i];
     const uint32_t rows = op_case.resources.weights[i].rows;
     if (rows < 2) {
       options.weights.push_back({bytes});

@@ -27,11 +27,13 @@ struct CaseStep {
   std::vector<Input> inputs;
 };
 
+using Bytes = std::shared_ptr<const std::vector<std::byte>>;
+
 struct OpCase {
   std::string name;  // letters, digits and '_' only: a GoogleTest parameter name
   plan::Plan plan;
   plan::Resources resources;
-  std::vector<std::vector<std::byte>> weights;  // by weight index
+  std::vector<Bytes> weights;  // by weight index; several may share theirs
   uint32_t num_pages = 0;
   uint32_t max_slots = 0;
   uint32_t max_pages_per_slot = 0;
@@ -83,6 +85,7 @@ class CaseBuilder {
     uint32_t max_logits = 65;
     uint32_t max_slots = 3;
     uint32_t max_positions = 144;  // per slot
+    uint32_t num_pages = 0;        // 0: enough for all positions of all slots
   };
   CaseBuilder(std::string name, plan::KernelClass kernel_class, Shape shape, uint32_t seed = 1);
 
@@ -95,6 +98,8 @@ class CaseBuilder {
                         float magnitude = 1.0F);
   plan::WeightId weight(std::string name, uint32_t rows, uint32_t cols,
                         const std::vector<float>& values);
+  plan::WeightId weight(std::string name, formats::DType dtype, uint32_t rows, uint32_t cols,
+                        Bytes bytes);
   plan::KvLayerId kv_layer(uint32_t num_kv_heads, uint32_t head_dim, uint32_t value_dim);
   void op(const plan::OpBody& body);
   void output(plan::ValueId value, double bound);

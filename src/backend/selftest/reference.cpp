@@ -33,7 +33,7 @@ class Reference {
       const plan::Weight& weight = op_case.resources.weights[i];
       std::vector<float> flat(size_t{weight.rows} * weight.cols);
       formats::dtype_info(weight.dtype)
-          .dequantize(op_case.weights[i].data(), flat.data(), flat.size());
+          .dequantize(op_case.weights[i]->data(), flat.data(), flat.size());
       Matrix& rows = weights_.emplace_back(weight.rows);
       for (size_t r = 0; r < weight.rows; ++r) {
         const auto begin = flat.begin() + static_cast<ptrdiff_t>(r * weight.cols);
