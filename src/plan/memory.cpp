@@ -11,7 +11,6 @@ constexpr uint32_t kNever = std::numeric_limits<uint32_t>::max();
 struct Lifetime {
   uint32_t first = kNever;  // op that writes it first
   uint32_t last = 0;        // op that touches it last
-  bool is_read = false;
 };
 
 std::vector<Lifetime> lifetimes(const Plan& plan, std::span<const ValueId> kept) {
@@ -25,10 +24,7 @@ std::vector<Lifetime> lifetimes(const Plan& plan, std::span<const ValueId> kept)
       life.last = std::max(life.last, i);
     };
     for (const ValueId id : outputs(plan.ops[i].body)) touch(id);
-    for (const ValueId id : inputs(plan.ops[i].body)) {
-      touch(id);
-      result[index(id)].is_read = true;
-    }
+    for (const ValueId id : inputs(plan.ops[i].body)) touch(id);
     // Ops after select_logits may run several times, so what it reads must outlive them all.
     if (const auto* select = std::get_if<SelectLogits>(&plan.ops[i].body)) {
       result[index(select->x)].last = end;

@@ -67,14 +67,6 @@ struct Plan {
   const Value& operator[](ValueId id) const { return values[index(id)]; }
 };
 
-// Which values of a plan keep their memory to the end of a step, to be read there. Its inputs do in
-// any case.
-enum class Keep : uint8_t {
-  none,     // what a model needs
-  outputs,  // those that no op reads
-  all,      // every value (tests)
-};
-
 // Throws Error naming the op when a shape does not fit, a value is used before it is defined,
 // defined twice or by an op that also reads it, a row kind is mixed, or a number is out of its
 // range. See op.h for the rules.

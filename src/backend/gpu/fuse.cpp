@@ -39,9 +39,11 @@ void set_out(plan::OpBody& body, ValueId out) {
 
 class Fuser {
  public:
-  Fuser(const plan::Plan& plan, const State& state, std::span<const ValueId> kept)
+  Fuser(const plan::Plan& plan, const plan::Resources& resources,
+        std::span<const DeviceWeight> weights, std::span<const ValueId> kept)
       : result_(plan),
-        state_(state),
+        resources_(resources),
+        weights_(weights),
         kept_(kept),
         readers_(plan.values.size(), 0),
         eps_(plan.values.size(), 0.0F) {
@@ -78,7 +80,7 @@ class Fuser {
     plan::Op& before = result_.ops.back();
     const std::vector<ValueId> out = plan::outputs(before.body);
     if (out.size() != 1 || out[0] != quantize->x ||
-        !std::visit(CanQuantize{result_, state_.resources, before.kernel_class}, before.body)) {
+        !std::visit(CanQuantize{result_, resources_, before.kernel_class}, before.body)) {
       return false;
     }
     set_out(before.body, quantize->out);
@@ -93,9 +95,9 @@ class Fuser {
     if (result_.ops.size() < 2) return nullptr;
     auto* linear = std::get_if<plan::Linear>(&result_.ops[result_.ops.size() - 2].body);
     if (linear == nullptr || linear->out != out || linear->norm || linear->glu) return nullptr;
-    const plan::Weight& weight = state_.resources.weights[plan::index(linear->weight)];
+    const plan::Weight& weight = resources_.weights[plan::index(linear->weight)];
     const bool fits = plan::is_q8(result_[linear->x].type) && weight.rows == result_[out].width &&
-                      state_.weights[plan::index(linear->weight)].size() == 1;
+                      weights_[plan::index(linear->weight)].size() == 1;
     return fits ? linear : nullptr;
   }
 
@@ -122,7 +124,8 @@ class Fuser {
   }
 
   plan::Plan result_;
-  const State& state_;
+  const plan::Resources& resources_;
+  std::span<const DeviceWeight> weights_;
   std::span<const ValueId> kept_;
   std::vector<uint32_t> readers_;  // by value
   std::vector<float> eps_;         // of the norm that made a q8_rms value
@@ -130,8 +133,9 @@ class Fuser {
 
 }  // namespace
 
-plan::Plan fuse(const plan::Plan& plan, const State& state, std::span<const ValueId> kept) {
-  return Fuser(plan, state, kept).run();
+plan::Plan fuse(const plan::Plan& plan, const plan::Resources& resources,
+                std::span<const DeviceWeight> weights, std::span<const ValueId> kept) {
+  return Fuser(plan, resources, weights, kept).run();
 }
 
 }  // namespace wisp::backend::webgpu

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "backend/gpu/state.h"
+#include "backend/gpu/weights.h"
 #include "plan/plan.h"
 
 namespace wisp::backend::webgpu {
@@ -14,6 +14,7 @@ namespace wisp::backend::webgpu {
 // - A GLU, and a norm, that write q8 values are drawn into the Linear with q8 inputs before them. The
 //   norm's RMS factor then multiplies the sums of the Linears that read it (plan::NormOut), so
 //   results differ by rounding.
-plan::Plan fuse(const plan::Plan& plan, const State& state, std::span<const plan::ValueId> kept);
+plan::Plan fuse(const plan::Plan& plan, const plan::Resources& resources,
+                std::span<const DeviceWeight> weights, std::span<const plan::ValueId> kept);
 
 }  // namespace wisp::backend::webgpu
