@@ -10,18 +10,16 @@
 //! include attention/score.wgsl
 @group(0) @binding(2) var<storage, read> q: array<f32>;
 
-const OCTETS = WORKGROUP_X / 8u;
-const KEY_PARTS = (HEAD_DIM + 63u) / 64u;  // of 64 elements
-const Q_PITCH = KEY_PARTS * 8u;            // vectors of 8
-const KEY_LANES = WORKGROUP_X / VALUE_SLOTS;
-const LANE_KEYS = WORKGROUP_X / KEY_LANES;   // of a tile
-const PAGE_KEYS = min(LANE_KEYS, 16u);       // of them in one page
-const SUM_HEADS = min(HEAD_TILE, 4u);        // heads whose values are joined at a time
+const Q_PITCH = KEY_PARTS * 8u;             // vectors of 8; a part has 64 elements
+const LANE_KEYS = WORKGROUP_X / KEY_LANES;  // of a tile
+const PAGE_KEYS = min(LANE_KEYS, 16u);      // of them in one page
+const SUM_HEADS = min(HEAD_TILE, 2u);       // heads whose values are joined at a time
 const LOWEST = -3.0e38;
 
 var<workgroup> q_tile: array<Eight, HEAD_TILE * Q_PITCH>;
 var<workgroup> p_tile: array<f32, HEAD_TILE * WORKGROUP_X>;  // [head][key]
 var<workgroup> octet_parts: array<f32, HEAD_TILE * OCTETS>;
+var<workgroup> head_largest: array<f32, HEAD_TILE>;
 var<workgroup> value_sums: array<Eight, SUM_HEADS * WORKGROUP_X>;
 
 fn query4(at: u32, d: u32) -> vec4<f32> {
@@ -49,41 +47,12 @@ fn dot8(x: Eight, y: Eight, sum: f32) -> f32 {
   return fma(x.b.w, y.b.w, fma(x.b.z, y.b.z, fma(x.b.y, y.b.y, fma(x.b.x, y.b.x, s))));
 }
 
-// The dot products of the heads with key `key0` + lane of the octet; garbage where the octet's keys
-// are not `seen`.
-fn load_dots(slot: u32, kv_head: u32, key0: u32, seen: bool, lid: u32) -> array<f32, HEAD_TILE> {
-  var dots: array<array<f32, 8>, HEAD_TILE>;
-  if (seen) {
-    let row = kv_row(slot, key0, kv_head) * KEY_STRIDE;  // the octet's keys are in one page
-    for (var part = 0u; part < KEY_PARTS; part = part + 1u) {
-      let i = part * 8u + lid % 8u;
-      if (HEAD_DIM % 64u == 0u || i * 8u < KEY_STRIDE) {
-        var k: array<Eight, 8>;
-        for (var j = 0u; j < 8u; j = j + 1u) {
-          k[j] = key8(row + j * KEY_STRIDE + i * 8u);
-        }
-        for (var h = 0u; h < HEAD_TILE; h = h + 1u) {
-          let query = q_tile[h * Q_PITCH + i];
-          for (var j = 0u; j < 8u; j = j + 1u) {
-            dots[h][j] = dot8(query, k[j], dots[h][j]);
-          }
-        }
-      }
-    }
-  }
-  var sums: array<f32, HEAD_TILE>;
-  for (var h = 0u; h < HEAD_TILE; h = h + 1u) {
-    sums[h] = octet_scatter(dots[h], lid);
-  }
-  return sums;
-}
-
 // The largest of the octets' parts of head `h`.
 fn largest_part(h: u32) -> f32 {
-  var m = octet_parts[h * OCTETS];
-  for (var i = 1u; i < OCTETS; i = i + 1u) {
-    m = max(m, octet_parts[h * OCTETS + i]);
-  }
+  var m = LOWEST;
+  //! unroll i OCTETS
+  m = max(m, octet_parts[h * OCTETS + $i]);
+  //! end
   return m;
 }
 
@@ -106,12 +75,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let octet = lid / 8u;
   let value_slot = lid % VALUE_SLOTS;
   let key_lane = lid / VALUE_SLOTS;
-  var largest: array<f32, HEAD_TILE>;
-  var sums: array<f32, HEAD_TILE>;  // of the octet's keys
-  var acc: array<Eight, HEAD_TILE>;
-  for (var h = 0u; h < HEAD_TILE; h = h + 1u) {
-    largest[h] = LOWEST;
-  }
+  //! unroll h HEAD_TILE
+  var largest_$h = LOWEST;
+  var sum_$h = 0.0;  // of the octet's keys
+  var acc_$h = Eight();
+  //! end
   for (var key0 = range0; key0 < range0 + KEYS_PER_RANGE; key0 = key0 + WORKGROUP_X) {
     if (key0 > own) {
       break;
@@ -119,44 +87,70 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     if (key0 + WORKGROUP_X <= first) {
       continue;
     }
-    let octet0 = key0 + octet * 8u;
-    let dots = load_dots(slot, kv_head, octet0, octet0 <= own && octet0 + 8u > first, lid);
+    //! unroll h HEAD_TILE
+    //! unroll j 8
+    var dot_$h_$j = 0.0;
+    //! end
+    //! end
+    let octet0 = key0 + octet * 8u;  // the octet's keys are in one page
+    if (octet0 <= own && octet0 + 8u > first) {
+      let row = kv_row(slot, octet0, kv_head) * KEY_STRIDE;
+      //! unroll part KEY_PARTS
+      if (HEAD_DIM % 64u == 0u || $part * 64u + lid % 8u * 8u < KEY_STRIDE) {
+        let i = $part * 8u + lid % 8u;
+        //! unroll j 8
+        let k_$j = key8(row + $j * KEY_STRIDE + i * 8u);
+        //! end
+        //! unroll h HEAD_TILE
+        let query_$h = q_tile[$h * Q_PITCH + i];
+        //! unroll j 8
+        dot_$h_$j = dot8(query_$h, k_$j, dot_$h_$j);
+        //! end
+        //! end
+      }
+      //! end
+    }
     let key = key0 + lid;
     let valid = key <= own && key >= first;
-    var scores: array<f32, HEAD_TILE>;
-    for (var h = 0u; h < HEAD_TILE; h = h + 1u) {
-      scores[h] = select(LOWEST, score(dots[h]), valid);
-      let m = octet_max_f32(scores[h], lid);
-      if (lid % 8u == 0u) {
-        octet_parts[h * OCTETS + octet] = m;
-      }
+    //! unroll h HEAD_TILE
+    let score_$h = select(LOWEST, score(team_scatter(vec4<f32>(dot_$h_0, dot_$h_1, dot_$h_2, dot_$h_3),
+                                                     vec4<f32>(dot_$h_4, dot_$h_5, dot_$h_6, dot_$h_7),
+                                                     lid)), valid);
+    let octet_largest_$h = octet_max_f32(score_$h, lid);
+    if (lid % 8u == 0u) {
+      octet_parts[$h * OCTETS + octet] = octet_largest_$h;
     }
+    //! end
     workgroupBarrier();
-    for (var h = 0u; h < HEAD_TILE; h = h + 1u) {
-      let m = max(largest[h], largest_part(h));
-      let correction = exp(largest[h] - m);
-      largest[h] = m;
-      acc[h].a = acc[h].a * correction;
-      acc[h].b = acc[h].b * correction;
-      let p = select(0.0, exp(scores[h] - m), valid);
-      p_tile[h * WORKGROUP_X + lid] = p;
-      sums[h] = fma(sums[h], correction, octet_sum_f32(p, lid));
-    }
+    //! unroll h HEAD_TILE
+    let m_$h = max(largest_$h, largest_part($h));
+    let correction_$h = exp(largest_$h - m_$h);
+    largest_$h = m_$h;
+    acc_$h.a = acc_$h.a * correction_$h;
+    acc_$h.b = acc_$h.b * correction_$h;
+    let p_$h = select(0.0, exp(score_$h - m_$h), valid);
+    p_tile[$h * WORKGROUP_X + lid] = p_$h;
+    sum_$h = fma(sum_$h, correction_$h, octet_sum_f32(p_$h, lid));
+    //! end
     workgroupBarrier();
     if (value_slot * 8u < VALUE_DIM) {
       for (var page = 0u; page < LANE_KEYS; page = page + PAGE_KEYS) {
         let lane0 = key_lane * LANE_KEYS + page;
-        let begin = max(first, key0 + lane0) - key0;
-        let end = min(own + 1u - key0, lane0 + PAGE_KEYS);
-        if (begin < end) {
+        if (key0 + lane0 <= own && key0 + lane0 + PAGE_KEYS > first) {
           let row = kv_row(slot, key0 + lane0, kv_head) * VALUE_STRIDE + value_slot * 8u;
-          for (var i = begin; i < end; i = i + 1u) {
-            let v = value8(row + (i - lane0) * VALUE_STRIDE);
-            for (var h = 0u; h < HEAD_TILE; h = h + 1u) {
-              let p = vec4<f32>(p_tile[h * WORKGROUP_X + i]);
-              acc[h].a = fma(p, v.a, acc[h].a);
-              acc[h].b = fma(p, v.b, acc[h].b);
+          for (var i = 0u; i < PAGE_KEYS; i = i + VALUE_BATCH) {
+            //! unroll j VALUE_BATCH
+            let v_$j = value8(row + (i + $j) * VALUE_STRIDE);
+            //! end
+            //! unroll j VALUE_BATCH
+            if (key0 + lane0 + i + $j <= own && key0 + lane0 + i + $j >= first) {
+              //! unroll h HEAD_TILE
+              let p_$j_$h = vec4<f32>(p_tile[$h * WORKGROUP_X + lane0 + i + $j]);
+              acc_$h.a = fma(p_$j_$h, v_$j.a, acc_$h.a);
+              acc_$h.b = fma(p_$j_$h, v_$j.b, acc_$h.b);
+              //! end
             }
+            //! end
           }
         }
       }
@@ -164,41 +158,46 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     workgroupBarrier();
   }
 
-  for (var h = 0u; h < HEAD_TILE; h = h + 1u) {
-    if (lid % 8u == 0u) {
-      octet_parts[h * OCTETS + octet] = sums[h];
-    }
+  //! unroll h HEAD_TILE
+  if (lid % 8u == 0u) {
+    octet_parts[$h * OCTETS + octet] = sum_$h;
   }
-  for (var h0 = 0u; h0 < HEAD_TILE; h0 = h0 + SUM_HEADS) {
+  if (lid == 0u) {
+    head_largest[$h] = largest_$h;
+  }
+  //! end
+  //! unroll h HEAD_TILE
+  value_sums[$h % SUM_HEADS * WORKGROUP_X + lid] = acc_$h;
+  if ($h % SUM_HEADS == SUM_HEADS - 1u || $h == HEAD_TILE - 1u) {
     workgroupBarrier();
-    for (var h = 0u; h < SUM_HEADS; h = h + 1u) {
-      if (h0 + h < HEAD_TILE) {
-        value_sums[h * WORKGROUP_X + lid] = acc[h0 + h];
-      }
-    }
+    join_values($h / SUM_HEADS * SUM_HEADS, heads, wid.y, head0, wid.z, lid);
     workgroupBarrier();
-    // Octets have eight vectors of 4 dimensions of one head.
-    for (var start = 0u; start < SUM_HEADS * VALUE_SLOTS * 2u; start = start + WORKGROUP_X) {
-      let h = min((start + lid) / (VALUE_SLOTS * 2u), SUM_HEADS - 1u);
-      let slot4 = (start + lid) % (VALUE_SLOTS * 2u);
-      let valid = start + lid < SUM_HEADS * VALUE_SLOTS * 2u && h0 + h < heads &&
-                  slot4 * 4u < VALUE_DIM;
-      var total = vec4<f32>();
-      var sum = 0.0;
-      var m = LOWEST;
-      if (valid) {
-        for (var i = 0u; i < KEY_LANES; i = i + 1u) {
-          let part = value_sums[h * WORKGROUP_X + i * VALUE_SLOTS + slot4 / 2u];
-          total = total + select(part.a, part.b, (slot4 & 1u) == 1u);
-        }
-        for (var i = 0u; i < OCTETS; i = i + 1u) {
-          sum = sum + octet_parts[(h0 + h) * OCTETS + i];
-        }
-        for (var i = 0u; i < HEAD_TILE; i = i + 1u) {
-          m = select(m, largest[i], i == h0 + h);
-        }
-      }
-      finish(wid.y, head0 + h0 + h, wid.z, slot4, total, m, sum, valid, lid);
+  }
+  //! end
+}
+
+// Adds the lanes of keys of the heads h0.. in `value_sums`. All invocations call.
+fn join_values(h0: u32, heads: u32, column: u32, head0: u32, range: u32, lid: u32) {
+  // Octets have eight vectors of 4 dimensions of one head.
+  for (var start = 0u; start < SUM_HEADS * VALUE_SLOTS * 2u; start = start + WORKGROUP_X) {
+    let h = min((start + lid) / (VALUE_SLOTS * 2u), SUM_HEADS - 1u);
+    let slot4 = (start + lid) % (VALUE_SLOTS * 2u);
+    let valid =
+        start + lid < SUM_HEADS * VALUE_SLOTS * 2u && h0 + h < heads && slot4 * 4u < VALUE_DIM;
+    var total = vec4<f32>();
+    var sum = 0.0;
+    var largest = LOWEST;
+    if (valid) {
+      let at = h * WORKGROUP_X + slot4 / 2u;
+      //! unroll i KEY_LANES
+      total = total + select(value_sums[at + $i * VALUE_SLOTS].a, value_sums[at + $i * VALUE_SLOTS].b,
+                             (slot4 & 1u) == 1u);
+      //! end
+      //! unroll i OCTETS
+      sum = sum + octet_parts[(h0 + h) * OCTETS + $i];
+      //! end
+      largest = head_largest[h0 + h];
     }
+    finish(column, head0 + h0 + h, range, slot4, total, largest, sum, valid, lid);
   }
 }

@@ -5,10 +5,15 @@ var<workgroup> reduce_scratch: array<f32, WORKGROUP_X / TEAM>;
 
 fn team_sum(value: f32, lid: u32) -> f32 {
   var sum = value;
-  for (var distance = TEAM / 2u; distance > 0u; distance = distance / 2u) {
-    sum = sum + subgroupShuffleXor(sum, distance);
+  if (TEAM > 16u) {
+    sum = sum + subgroupShuffleXor(sum, 16u);
   }
-  return sum;
+  if (TEAM > 8u) {
+    sum = sum + subgroupShuffleXor(sum, 8u);
+  }
+  sum = sum + subgroupShuffleXor(sum, 4u);
+  sum = sum + subgroupShuffleXor(sum, 2u);
+  return sum + subgroupShuffleXor(sum, 1u);
 }
 
 fn octet_max(value: u32, lid: u32) -> u32 {

@@ -123,17 +123,89 @@ class Builder {
     for (const auto& [name, value] : spec_.constants) prelude_line(constant_text(name, value));
   }
 
+  struct SourceLine {
+    std::string text;
+    uint32_t number = 0;
+  };
+
   void include(const std::string& file) {
     if (!included_.insert(file).second) return;
     const std::string source = kernel_source(file);
-    uint32_t number = 0;
+    std::vector<SourceLine> lines;
     for (size_t at = 0; at < source.size();) {
       const size_t end = std::min(source.find('\n', at), source.size());
-      const std::string_view text = std::string_view(source).substr(at, end - at);
+      lines.push_back({source.substr(at, end - at), static_cast<uint32_t>(lines.size() + 1)});
       at = end + 1;
-      ++number;
-      with_context(fmt::format("{}:{}", file, number), [&] { source_line(text, file, number); });
     }
+    source_lines(lines, file);
+  }
+
+  void source_lines(std::span<const SourceLine> lines, const std::string& file) {
+    for (size_t i = 0; i < lines.size(); ++i) {
+      with_context(fmt::format("{}:{}", file, lines[i].number), [&] {
+        std::string_view rest = lines[i].text;
+        if (!take(rest, "//!") || !take(rest, "unroll ")) {
+          return source_line(lines[i].text, file, lines[i].number);
+        }
+        const size_t end = end_of_unroll(lines, i);
+        unroll(rest, lines.subspan(i + 1, end - i - 1), file);
+        i = end;
+      });
+    }
+  }
+
+  // The index of the `//! end` that belongs to the unroll line `begin`.
+  static size_t end_of_unroll(std::span<const SourceLine> lines, size_t begin) {
+    size_t depth = 0;
+    for (size_t i = begin; i < lines.size(); ++i) {
+      std::string_view rest = lines[i].text;
+      if (!take(rest, "//!")) continue;
+      if (take(rest, "unroll ")) ++depth;
+      if (rest == "end" && --depth == 0) return i;
+    }
+    fail("unroll without end");
+  }
+
+  // `rest` follows "unroll ": a variable and how often, a number or a constant.
+  void unroll(std::string_view rest, std::span<const SourceLine> body, const std::string& file) {
+    const std::string variable(take_name(rest));
+    const uint32_t count = unroll_count(rest);
+    for (uint32_t i = 0; i < count; ++i) {
+      std::vector<SourceLine> lines(body.begin(), body.end());
+      for (SourceLine& one : lines) one.text = substituted(one.text, variable, i);
+      source_lines(lines, file);
+    }
+  }
+
+  uint32_t unroll_count(std::string_view text) const {
+    for (const auto& [name, value] : spec_.constants) {
+      if (name == text && std::holds_alternative<uint32_t>(value)) return std::get<uint32_t>(value);
+    }
+    uint32_t count = 0;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (status != std::errc() || end != text.data() + text.size()) {
+      fail("unroll {} times: expected a number or a u32 constant", text);
+    }
+    return count;
+  }
+
+  // `text` with each $variable as a number. Variables are letters only, so that x_$r_$c works.
+  static std::string substituted(std::string_view text, std::string_view variable, uint32_t value) {
+    std::string result;
+    for (size_t i = 0; i < text.size();) {
+      size_t end = i + 1;
+      if (text[i] == '$') {
+        while (end < text.size() && std::isalpha(static_cast<unsigned char>(text[end]))) ++end;
+      }
+      const std::string_view token = text.substr(i, end - i);
+      if (token.size() > 1 && token.substr(1) == variable) {
+        result += std::to_string(value);
+      } else {
+        result += token;
+      }
+      i = end;
+    }
+    return result;
   }
 
   void source_line(std::string_view text, const std::string& file, uint32_t number) {
@@ -145,7 +217,7 @@ class Builder {
         params_type_ = std::string(rest);
         return line(params_declaration(), file, number);
       }
-      fail("unknown directive '{}'; there are include and params", text);
+      fail("unknown directive '{}'; there are include, params and unroll", text);
     }
     if (take(rest, "@group(")) declaration(rest);
     if (struct_name_.empty()) {

@@ -84,6 +84,20 @@ TEST_F(KernelTest, TextIncludesEachFileOnceAndKnowsItsOrigins) {
             text.origins.size());
 }
 
+TEST_F(KernelTest, UnrolledLinesRunInOrder) {
+  const auto device = Device::create();
+  PipelineCache cache(*device);
+  const KernelSpec spec{.label = "unroll", .file = "unroll.wgsl", .constants = {{"ROWS", 3U}}};
+  const Buffer result(*device, 12, BufferUse::storage, "result");
+  Recording recording(*device);
+  recording.dispatch({.kernel = cache.get(spec), .bindings = {{&result}}});
+  recording.prepare();
+  Commands commands(*device);
+  recording.encode(commands);
+  commands.submit();
+  EXPECT_EQ(read_words(*device, result), (std::vector<uint32_t>{30, 130, 230}));
+}
+
 TEST_F(KernelTest, MaskedCapabilitiesChangeTheText) {
   Capabilities c{.immediates = true, .max_immediate_size = 128, .max_invocations = 256};
   EXPECT_TRUE(has(kernel_text(affine(1), c).wgsl, "var<immediate> params: Params;"));
@@ -114,6 +128,8 @@ TEST_F(KernelTest, MalformedFilesAreErrors) {
   EXPECT_TRUE(has(message("bad_group.wgsl"), "bad_group.wgsl:1: bindings are of group 0"));
   EXPECT_TRUE(has(message("bad_split.wgsl"), "@binding(N) must follow"));
   EXPECT_TRUE(has(message("bad_directive.wgsl"), "unknown directive"));
+  EXPECT_TRUE(has(message("bad_unroll_end.wgsl"), "bad_unroll_end.wgsl:1: unroll without end"));
+  EXPECT_TRUE(has(message("bad_unroll_count.wgsl"), "unroll MANY times: expected a number"));
   EXPECT_TRUE(has(message("bad_params_type.wgsl"), "found 'vec4'"));
   EXPECT_TRUE(has(message("bad_no_struct.wgsl"), "no struct Q"));
   EXPECT_TRUE(has(message("nowhere.wgsl"), "nowhere.wgsl"));

@@ -5,7 +5,7 @@ namespace wisp::backend::webgpu {
 namespace {
 
 constexpr uint32_t kDecodeInvocations = 128;  // and keys of a tile
-constexpr uint32_t kMaxHeadTile = 8;
+constexpr uint32_t kMaxHeadTile = 4;
 
 const plan::KvLayer& kv_layer(const ChooseContext& c, plan::KvLayerId id) {
   const plan::KvLayer& kv = c.resources.kv_layers[plan::index(id)];
@@ -72,7 +72,12 @@ KernelUse decode(const plan::Attention& op, const ChooseContext& c, bool split) 
   auto& constants = use.spec.constants;
   constants.emplace_back("HEAD_TILE", div_up(group, head_tiles));
   constants.emplace_back("HEAD_TILES", head_tiles);
-  constants.emplace_back("VALUE_SLOTS", std::bit_ceil(div_up(kv.value_dim, 8)));
+  const uint32_t value_slots = std::bit_ceil(div_up(kv.value_dim, 8));
+  constants.emplace_back("KEY_PARTS", div_up(kv.head_dim, 64));
+  constants.emplace_back("OCTETS", kDecodeInvocations / 8);
+  constants.emplace_back("VALUE_SLOTS", value_slots);
+  constants.emplace_back("KEY_LANES", kDecodeInvocations / value_slots);
+  constants.emplace_back("VALUE_BATCH", std::min(8U, value_slots));
   constants.emplace_back("KEYS_PER_RANGE", keys_per_range(c.page_stride));
   use.grid.x = kv.num_kv_heads * head_tiles;
   if (split) {

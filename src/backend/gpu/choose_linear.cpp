@@ -10,16 +10,26 @@ struct Tile {
   uint32_t columns = 1;
   uint32_t rows = 1;
   Condition when;
-  uint32_t unroll = 1;  // groups that an invocation loads at a time (int8)
 };
 
 constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
 
-// Measured on an H200 (docs/performance.md). Tiles change no bits.
-constexpr Tile kInt8Tiles[] = {
-    {1, 1, {.min_rows = 1, .max_rows = 1}, 4},      {2, 2, {.min_rows = 2, .max_rows = 2}, 2},
-    {4, 2, {.min_rows = 3, .max_rows = 4}, 2},      {8, 4, {.min_rows = 5, .max_rows = 8}, 1},
-    {16, 4, {.min_rows = 9, .max_rows = kMost}, 1},
+// The same with q8 inputs: rows of a workgroup, its invocations where the device has so many,
+// groups that one of them loads at a time. A workgroup has whole blocks of 32 results (pairs of
+// rows with a GLU). Measured on an H200 (docs/performance.md); tiles change no bits.
+struct Int8Tile {
+  uint32_t columns = 1;
+  uint32_t rows = 32;
+  uint32_t invocations = 256;
+  uint32_t unroll = 1;
+  Condition when;
+};
+constexpr Int8Tile kInt8Tiles[] = {
+    {1, 32, 1024, 2, {.min_rows = 1, .max_rows = 1}},
+    {2, 32, 512, 1, {.min_rows = 2, .max_rows = 2}},
+    {4, 32, 256, 1, {.min_rows = 3, .max_rows = 4}},
+    {8, 32, 256, 1, {.min_rows = 5, .max_rows = 16}},
+    {8, 64, 256, 1, {.min_rows = 17, .max_rows = kMost}},
 };
 constexpr Tile kFloatTiles[] = {
     {1, 2, {.min_rows = 1, .max_rows = 1}},
@@ -93,25 +103,30 @@ void add_linear_out(KernelUse& use, const plan::Linear& op, const ChooseContext&
   }
 }
 
-// A row is summed by 8 lanes, so that the lanes of a subgroup share their inputs; tiles have a
-// multiple of 32 rows (of 64 with a GLU, whose rows come in pairs) for the blocks of q8 results.
-void finish_int8(KernelUse& use, const plan::Linear& op, const Tile& tile, uint32_t rows,
-                 const ChooseContext& c) {
-  constexpr uint32_t kTeam = 8;
-  constexpr uint32_t kInvocations = 256;
-  const uint32_t team_rows = op.glu ? std::max(2U, tile.rows) : tile.rows;
-  use.spec.file = "linear_decode_q8.wgsl";
+void finish_int8(KernelUse& use, const plan::Linear& op, const Int8Tile& tile, uint32_t rows,
+                 uint32_t cols, const ChooseContext& c) {
+  const uint32_t team = team_size(c.capabilities, div_up(cols, 32));
+  const uint32_t tile_rows = op.glu ? std::max(64U, tile.rows) : tile.rows;
+  // At most a row (two with a GLU) for each team, at least as many as the device's invocations
+  // allow.
+  const uint32_t invocations =
+      std::min({tile.invocations, c.capabilities.max_invocations, tile_rows * team});
+  use.spec.file = tile.columns == 8 ? "linear_decode_q8_wide.wgsl" : "linear_decode_q8.wgsl";
   use.spec.label += fmt::format(" k={}", tile.columns);
-  use.spec.workgroup_size = {kInvocations, 1, 1};
-  add_reduce(use.spec, c.capabilities, kTeam);
+  use.spec.workgroup_size = {invocations, 1, 1};
+  add_reduce(use.spec, c.capabilities, team);
+  if (tile.columns == 8) {
+    use.spec.includes.emplace_back(has_shuffles(c.capabilities) ? "lib/scatter_subgroup.wgsl"
+                                                                : "lib/scatter_shared.wgsl");
+  }
   add_linear_out(use, op, c);
   auto& constants = use.spec.constants;
-  constants.emplace_back("TEAM_ROWS", team_rows);
+  constants.emplace_back("TEAM_ROWS", tile_rows * team / invocations);
   constants.emplace_back("COL_TILE", tile.columns);
   constants.emplace_back("UNROLL", tile.unroll);
   constants.emplace_back("X_RMS", op.x_norm_eps.has_value());
   constants.emplace_back("X_EPS", op.x_norm_eps.value_or(0.0F));
-  set_tiles(use, div_up(rows, kInvocations / kTeam * team_rows));
+  set_tiles(use, div_up(rows, tile_rows));
 }
 
 void finish_float(KernelUse& use, const Tile& tile, uint32_t rows, uint32_t cols,
@@ -148,26 +163,35 @@ std::vector<KernelUse> choose_op(const plan::Linear& op, plan::KernelClass kerne
   const bool int8 = plan::is_q8(c.plan[op.x].type);
   const bool prefill = !int8 && kernel_class == plan::KernelClass::prefill;
   const bool matrices = prefill && op.f16_inputs && has_matrices(c.capabilities);
-  std::span<const Tile> tiles = kFloatTiles;
-  if (int8) tiles = kInt8Tiles;
-  if (prefill) tiles = kPrefillTiles;
-  if (matrices) tiles = kMatrixTiles;
   std::vector<KernelUse> uses;
   const DeviceWeight& parts = c.weights[plan::index(op.weight)];
+  const auto add = [&](uint32_t part, const auto& tile, const auto& finish) {
+    if (tile.when.min_rows > most_rows(c, op.out)) return;
+    KernelUse use = base(op, part, matrices, c);
+    finish(use);
+    use.grid.rows_per_y = tile.columns;
+    use.when = tile.when;
+    uses.push_back(std::move(use));
+  };
+  std::span<const Tile> tiles = kFloatTiles;
+  if (prefill) tiles = kPrefillTiles;
+  if (matrices) tiles = kMatrixTiles;
   for (uint32_t part = 0; part < parts.size(); ++part) {
-    for (const Tile& tile : tiles) {
-      if (tile.when.min_rows > most_rows(c, op.out)) continue;
-      KernelUse use = base(op, part, matrices, c);
-      if (int8) {
-        finish_int8(use, op, tile, parts[part].rows, c);
-      } else if (prefill) {
-        finish_prefill(use, tile, matrices, parts[part].rows);
-      } else {
-        finish_float(use, tile, parts[part].rows, w.cols, c);
+    const uint32_t rows = parts[part].rows;
+    if (int8) {
+      for (const Int8Tile& tile : kInt8Tiles) {
+        add(part, tile, [&](KernelUse& use) { finish_int8(use, op, tile, rows, w.cols, c); });
       }
-      use.grid.rows_per_y = tile.columns;
-      use.when = tile.when;
-      uses.push_back(std::move(use));
+      continue;
+    }
+    for (const Tile& tile : tiles) {
+      add(part, tile, [&](KernelUse& use) {
+        if (prefill) {
+          finish_prefill(use, tile, matrices, rows);
+        } else {
+          finish_float(use, tile, rows, w.cols, c);
+        }
+      });
     }
   }
   return uses;

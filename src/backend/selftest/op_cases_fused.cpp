@@ -68,7 +68,7 @@ OpCase norm_case(DType dtype, uint32_t width, uint32_t hidden, bool weight, floa
   const ValueId residual = chain.input(hidden);
   const ValueId sum = chain.linear(chain.input(width), dtype, hidden, !weight, residual);
   const ValueId out = chain.linear(chain.norm(sum, weight, offset), dtype, 45, false, {});
-  return keep_sum ? chain.finish(sum, 1e-5) : chain.finish(out, kFlipBound);
+  return chain.finish(keep_sum ? sum : out, kFlipBound);
 }
 
 OpCase glu_case(DType dtype, uint32_t width, uint32_t hidden, plan::Activation activation,

@@ -1,0 +1,2 @@
+//! unroll i MANY
+//! end

@@ -1,0 +1,2 @@
+//! unroll i 2
+fn f$i() {}
