@@ -27,7 +27,7 @@ fn finish(col0: u32, row0: u32, columns: u32, lid: u32) {
                            norm_weight[row + 3u]) + vec4<f32>(NORM_OFFSET));
       }
     }
-    let square = team_sum(fma(v.x, v.x, v.y * v.y) + fma(v.z, v.z, v.w * v.w), lid);
+    let square = octet_sum_f32(fma(v.x, v.x, v.y * v.y) + fma(v.z, v.z, v.w * v.w), lid);
     let q = q8_block(y, lid);
     if (valid) {
       let word = column * NORMED_STRIDE;
