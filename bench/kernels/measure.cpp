@@ -82,7 +82,8 @@ class Checker {
  public:
   Checker(const CaseSpec& spec, size_t threads)
       : reference_(load(backend::make_cpu_backend(threads), spec.make({}))),
-        plan_(reference_.backend->prepare(reference_.lab.op_case.plan, plan::Keep::outputs)) {}
+        plan_(reference_.backend->prepare(reference_.lab.op_case.plan,
+                                          reference_.lab.op_case.outputs)) {}
 
   // The results of step `point` in a plan of several copies of the op: of the first and the last.
   std::string difference(Backend& backend, PlanHandle plan, const OpCase& whole, size_t point) {
@@ -211,8 +212,8 @@ void Laboratory::measure(const CaseSpec& spec, const MeasureOptions& options,
   Backend& backend = *loaded.backend;
   // Outputs that stay lie in buffers of their own: nothing waits. Else they share one, and WebGPU
   // puts a barrier between two ops that write it.
-  const PlanHandle streamed = backend.prepare(op_case.plan, plan::Keep::outputs);
-  const PlanHandle in_sequence = backend.prepare(op_case.plan, plan::Keep::none);
+  const PlanHandle streamed = backend.prepare(op_case.plan, op_case.outputs);
+  const PlanHandle in_sequence = backend.prepare(op_case.plan);
   std::optional<Checker> checker;
   if (options.check) checker.emplace(spec, threads_);
   for (size_t i = 0; i < loaded.lab.points.size(); ++i) {

@@ -27,7 +27,7 @@ fn group_floats(g: Group) -> array<vec4<f32>, 8> {
                              shifted(g.hi.z, g.dm), shifted(g.hi.w, g.dm));
 }
 
-fn group_dot(g: Group, lo: vec4<u32>, hi: vec4<u32>, d: f32, sum: i32, acc: f32) -> f32 {
-  let dm = g.dm * d;
-  return fma(dm.y, f32(sum), fma(dm.x, f32(dot_half(g.hi, hi, dot_half(g.lo, lo, 0))), acc));
+fn group_dot(g: Group, x: XGroup, acc: f32) -> f32 {
+  let dm = g.dm * x.d;
+  return fma(dm.y, f32(x.sum), fma(dm.x, block_dot(g.lo, g.hi, x, 0), acc));
 }

@@ -41,7 +41,7 @@ fn group_floats(g: Group) -> array<vec4<f32>, 8> {
                              shifted(g.hi.z, g.d, g.m), shifted(g.hi.w, g.d, g.m));
 }
 
-fn group_dot(g: Group, lo: vec4<u32>, hi: vec4<u32>, d: f32, sum: i32, acc: f32) -> f32 {
-  return fma(-g.m * d, f32(sum),
-             fma(g.d * d, f32(dot_half(g.hi, hi, dot_half(g.lo, lo, 0))), acc));
+fn group_dot(g: Group, x: XGroup, acc: f32) -> f32 {
+  return fma(-g.m * x.d, f32(x.sum),
+             fma(g.d * x.d, block_dot(g.lo, g.hi, x, 0), acc));
 }

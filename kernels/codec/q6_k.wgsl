@@ -43,7 +43,7 @@ fn group_floats(g: Group) -> array<vec4<f32>, 8> {
       g.d_hi * signed_bytes(g.hi.z), g.d_hi * signed_bytes(g.hi.w));
 }
 
-fn group_dot(g: Group, lo: vec4<u32>, hi: vec4<u32>, d: f32, sum: i32, acc: f32) -> f32 {
-  return fma(g.d_hi * d, f32(dot_half(g.hi, hi, 0)),
-             fma(g.d_lo * d, f32(dot_half(g.lo, lo, 0)), acc));
+fn group_dot(g: Group, x: XGroup, acc: f32) -> f32 {
+  return fma(g.d_hi * x.d, block_float(dot_half(g.hi, x.hi, BLOCK_ZERO)),
+             fma(g.d_lo * x.d, block_float(dot_half(g.lo, x.lo, BLOCK_ZERO)), acc));
 }

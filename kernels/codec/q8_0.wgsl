@@ -21,6 +21,6 @@ fn group_floats(g: Group) -> array<vec4<f32>, 8> {
       g.d * signed_bytes(g.hi.z), g.d * signed_bytes(g.hi.w));
 }
 
-fn group_dot(g: Group, lo: vec4<u32>, hi: vec4<u32>, d: f32, sum: i32, acc: f32) -> f32 {
-  return fma(f32(dot_half(g.hi, hi, dot_half(g.lo, lo, 0))), g.d * d, acc);
+fn group_dot(g: Group, x: XGroup, acc: f32) -> f32 {
+  return fma(block_dot(g.lo, g.hi, x, 0), g.d * x.d, acc);
 }

@@ -1,4 +1,4 @@
-// Reading the KV pages, f32: `i` counts elements, a multiple of 8 for keys, of 4 for values.
+// Reading the KV pages, f32: `i` counts elements, a multiple of 8, of 4 for value4.
 @group(0) @binding(5) var<storage, read> keys: array<vec4<f32>>;
 @group(0) @binding(6) var<storage, read> values: array<vec4<f32>>;
 
@@ -9,6 +9,10 @@ struct Eight {
 
 fn key8(i: u32) -> Eight {
   return Eight(keys[i / 4u], keys[i / 4u + 1u]);
+}
+
+fn value8(i: u32) -> Eight {
+  return Eight(values[i / 4u], values[i / 4u + 1u]);
 }
 
 fn value4(i: u32) -> vec4<f32> {

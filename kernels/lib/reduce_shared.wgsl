@@ -51,6 +51,18 @@ fn octet_sum(value: i32, lid: u32) -> i32 {
   return sum;
 }
 
+fn octet_sum_f32(value: f32, lid: u32) -> f32 {
+  var v: array<f32, 8>;
+  let first = lid & ~7u;
+  reduce_scratch[lid] = value;
+  workgroupBarrier();
+  for (var i = 0u; i < 8u; i = i + 1u) {
+    v[i] = reduce_scratch[first + i];
+  }
+  workgroupBarrier();
+  return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+}
+
 fn workgroup_sum(value: f32, lid: u32) -> f32 {
   let team = team_sum(value, lid);
   if (lid % TEAM == 0u) {

@@ -29,6 +29,12 @@ fn octet_sum(value: i32, lid: u32) -> i32 {
   return sum + subgroupShuffleXor(sum, 4u);
 }
 
+fn octet_sum_f32(value: f32, lid: u32) -> f32 {
+  var sum = value + subgroupShuffleXor(value, 4u);
+  sum = sum + subgroupShuffleXor(sum, 2u);
+  return sum + subgroupShuffleXor(sum, 1u);
+}
+
 fn workgroup_sum(value: f32, lid: u32) -> f32 {
   let team = team_sum(value, lid);
   if (lid % TEAM == 0u) {

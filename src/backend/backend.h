@@ -102,9 +102,9 @@ class Backend {
   // needed and what there is.
   virtual void load(LoadOptions options) = 0;
 
-  // Verifies the plan and makes everything that its steps need. With Keep::all ops stay apart as
-  // the plan has them. Throws Error naming an op that this backend does not support.
-  virtual PlanHandle prepare(const plan::Plan& plan, plan::Keep keep = plan::Keep::none) = 0;
+  // Verifies the plan and makes everything that its steps need. read_value works on `kept` values;
+  // of others a backend may make nothing. Throws Error naming an op that it does not support.
+  virtual PlanHandle prepare(const plan::Plan& plan, std::span<const plan::ValueId> kept = {}) = 0;
 
   // Starts a step; steps run in the order of submission. At most kMaxStepsInFlight may be waiting.
   virtual Ticket submit(PlanHandle plan, const Step& step) = 0;
@@ -112,7 +112,7 @@ class Backend {
   // The result of a step, each once, in any order. Throws Error when the device failed.
   virtual StepResult wait(Ticket ticket) = 0;
 
-  // Sets an input value, or reads a kept value after a step; whole rows, row_bytes each.
+  // Sets an input value of a plan, or reads a kept value after a step; whole rows, row_bytes each.
   virtual void write_value(PlanHandle plan, plan::ValueId value,
                            std::span<const std::byte> rows) = 0;
   virtual std::vector<std::byte> read_value(PlanHandle plan, plan::ValueId value,

@@ -11,10 +11,9 @@ constexpr uint32_t kNever = std::numeric_limits<uint32_t>::max();
 struct Lifetime {
   uint32_t first = kNever;  // op that writes it first
   uint32_t last = 0;        // op that touches it last
-  bool is_read = false;
 };
 
-std::vector<Lifetime> lifetimes(const Plan& plan, Keep keep) {
+std::vector<Lifetime> lifetimes(const Plan& plan, std::span<const ValueId> kept) {
   std::vector<Lifetime> result(plan.values.size());
   const auto end = static_cast<uint32_t>(plan.ops.size());
   for (const ValueId id : plan.inputs) result[index(id)] = {0, end};
@@ -25,27 +24,22 @@ std::vector<Lifetime> lifetimes(const Plan& plan, Keep keep) {
       life.last = std::max(life.last, i);
     };
     for (const ValueId id : outputs(plan.ops[i].body)) touch(id);
-    for (const ValueId id : inputs(plan.ops[i].body)) {
-      touch(id);
-      result[index(id)].is_read = true;
-    }
+    for (const ValueId id : inputs(plan.ops[i].body)) touch(id);
     // Ops after select_logits may run several times, so what it reads must outlive them all.
     if (const auto* select = std::get_if<SelectLogits>(&plan.ops[i].body)) {
       result[index(select->x)].last = end;
     }
   }
-  for (Lifetime& life : result) {
-    if (keep == Keep::all || (keep == Keep::outputs && !life.is_read)) life.last = end;
-  }
+  for (const ValueId id : kept) result[index(id)].last = end;
   return result;
 }
 
 }  // namespace
 
-MemoryPlan plan_memory(const Plan& plan, Keep keep) {
+MemoryPlan plan_memory(const Plan& plan, std::span<const ValueId> kept) {
   MemoryPlan memory;
   memory.buffer_of_value.assign(plan.values.size(), kNever);
-  const std::vector<Lifetime> lives = lifetimes(plan, keep);
+  const std::vector<Lifetime> lives = lifetimes(plan, kept);
   std::vector<uint32_t> busy_until;  // by buffer: the last op of its value
 
   std::vector<uint32_t> order;  // values by the op that writes them first

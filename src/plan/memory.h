@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "plan/plan.h"
@@ -15,7 +16,8 @@ struct MemoryPlan {
   std::vector<uint32_t> buffer_of_value;  // by value index
 };
 
-// What is kept has a buffer of its own.
-MemoryPlan plan_memory(const Plan& plan, Keep keep = Keep::none);
+// `kept` values have a buffer of their own from their op on, so that they may be read after a step
+// (tests, debugging).
+MemoryPlan plan_memory(const Plan& plan, std::span<const ValueId> kept = {});
 
 }  // namespace wisp::plan

@@ -43,6 +43,11 @@ std::vector<ValueId> inputs(const OpBody& body) {
 std::vector<ValueId> outputs(const OpBody& body) {
   return std::visit(Overloaded{
                         [](const Argmax&) { return std::vector<ValueId>{}; },
+                        [](const Linear& op) {
+                          std::vector<ValueId> list = {op.out};
+                          if (op.norm) list.push_back(op.norm->out);
+                          return list;
+                        },
                         [](const auto& op) { return std::vector<ValueId>{op.out}; },
                     },
                     body);
@@ -59,6 +64,7 @@ std::vector<WeightId> weights(const OpBody& body) {
                         [](const Linear& op) {
                           std::vector<WeightId> list = {op.weight};
                           append(list, op.bias);
+                          if (op.norm) append(list, op.norm->weight);
                           return list;
                         },
                         [](const RopeKv& op) {

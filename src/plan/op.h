@@ -65,6 +65,15 @@ struct Quantize {
   ValueId out;
 };
 
+// A root mean square norm of a Linear's results, drawn into it: `out` (q8_rms) has the q8 blocks of
+// results * (weight + weight_offset), then f32 sums of squares of each 32 results. The factor
+// 1 / sqrt(mean(x^2) + eps) is left to the reader.
+struct NormOut {
+  ValueId out;
+  std::optional<WeightId> weight;  // f32 [rows]
+  float weight_offset = 0.0F;
+};
+
 // out[:, out_offset + i] = residual[:, i] + scale * (bias[i] + sum_j W[i, j] * x[:, j]).
 // x f32: products and sums in f32; with `f16_inputs` x and the decoded weights are first rounded to
 // f16 (saturating at
@@ -79,6 +88,10 @@ struct Linear {
   float scale = 1.0F;
   uint32_t out_offset = 0;
   bool f16_inputs = false;
+  // What a backend may draw in (backend/gpu/fuse.h); plans that it is given have none of it.
+  std::optional<float> x_norm_eps;  // x is q8_rms: sums are multiplied by its RMS factor
+  std::optional<NormOut> norm;
+  std::optional<Activation> glu;  // out (q8) = act(first half of the rows) * second half
 };
 
 // Takes a column's heads as the projections made them, [q heads | k heads | v heads] side by side:

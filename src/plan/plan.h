@@ -11,9 +11,11 @@
 
 namespace wisp::plan {
 
-// q8 rows hold, for a width w (a multiple of 32): int8 [w], then f32 d [w / 32], then int32 sums of
-// q [w / 32].
-enum class ValueType : uint8_t { f32, q8 };
+// q8 rows hold, for a width w (a multiple of 32): int8 q [w], then for each block of 32 f32 d and
+// int32 sum of its q. q8_rms rows (op.h, NormOut) go on with f32 [w / 32].
+enum class ValueType : uint8_t { f32, q8, q8_rms };
+
+constexpr bool is_q8(ValueType type) { return type != ValueType::f32; }
 
 // How many rows a value has in a step: one a column, or one for each column that wants logits.
 enum class Rows : uint8_t { columns, logits };
@@ -63,14 +65,6 @@ struct Plan {
   uint32_t max_logits = 0;   // rows of a Rows::logits value held at once
 
   const Value& operator[](ValueId id) const { return values[index(id)]; }
-};
-
-// Which values of a plan keep their memory to the end of a step, to be read there. Its inputs do in
-// any case.
-enum class Keep : uint8_t {
-  none,     // what a model needs
-  outputs,  // those that no op reads
-  all,      // every value (tests)
 };
 
 // Throws Error naming the op when a shape does not fit, a value is used before it is defined,

@@ -1,4 +1,5 @@
 #include <array>
+#include <string_view>
 
 #include "base/error.h"
 #include "plan/plan.h"
@@ -92,7 +93,8 @@ struct Printer {
 
 std::string shape(const Plan& plan, ValueId id) {
   const Value& v = plan[id];
-  return fmt::format("%{} {}[{}, {}]", index(id), v.type == ValueType::q8 ? "q8" : "f32",
+  static constexpr std::array<std::string_view, 3> kTypes = {"f32", "q8", "q8_rms"};
+  return fmt::format("%{} {}[{}, {}]", index(id), kTypes[static_cast<size_t>(v.type)],
                      v.rows == Rows::columns ? "k" : "n", v.width);
 }
 
@@ -100,7 +102,15 @@ std::string shape(const Plan& plan, ValueId id) {
 
 uint64_t row_bytes(const Value& value) {
   const uint64_t width = value.width;
-  return value.type == ValueType::q8 ? width + width / 32 * 8 : width * 4;
+  switch (value.type) {
+    case ValueType::f32:
+      return width * 4;
+    case ValueType::q8:
+      return width + width / 32 * 8;
+    case ValueType::q8_rms:
+      return width + width / 32 * 12;
+  }
+  return 0;
 }
 
 std::string to_string(const Plan& plan, const Resources& resources) {

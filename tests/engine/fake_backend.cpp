@@ -177,7 +177,7 @@ backend::StepResult FakeBackend::wait(backend::Ticket ticket) {
 }
 
 void FakeBackend::load(backend::LoadOptions) {}
-backend::PlanHandle FakeBackend::prepare(const plan::Plan&, plan::Keep) {
+backend::PlanHandle FakeBackend::prepare(const plan::Plan&, std::span<const plan::ValueId>) {
   fail("fake: there are two plans");
 }
 void FakeBackend::write_value(backend::PlanHandle, plan::ValueId, std::span<const std::byte>) {

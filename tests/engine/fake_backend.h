@@ -39,7 +39,7 @@ class FakeBackend : public backend::Backend {
   explicit FakeBackend(const FakeOptions& options);
 
   void load(backend::LoadOptions options) override;
-  backend::PlanHandle prepare(const plan::Plan& plan, plan::Keep keep) override;
+  backend::PlanHandle prepare(const plan::Plan& plan, std::span<const plan::ValueId> kept) override;
   backend::Ticket submit(backend::PlanHandle plan, const backend::Step& step) override;
   backend::StepResult wait(backend::Ticket ticket) override;
   void write_value(backend::PlanHandle plan, plan::ValueId value,

@@ -24,7 +24,7 @@ namespace {
 
 struct Prepared {
   plan::Plan plan;
-  plan::Keep keep = plan::Keep::none;
+  std::vector<plan::ValueId> kept;
   std::vector<Buffer> buffers;
   std::vector<std::byte*> values;  // by value index
   size_t head = 0;                 // index of SelectLogits, or the number of ops
@@ -48,7 +48,7 @@ class CpuBackend final : public Backend {
   explicit CpuBackend(size_t threads) : pool_(threads) { scratch_.workers.resize(pool_.size()); }
 
   void load(LoadOptions options) override;
-  PlanHandle prepare(const plan::Plan& plan, plan::Keep keep) override;
+  PlanHandle prepare(const plan::Plan& plan, std::span<const plan::ValueId> kept) override;
   Ticket submit(PlanHandle handle, const Step& step) override;
   StepResult wait(Ticket ticket) override;
   void write_value(PlanHandle handle, plan::ValueId value,
@@ -116,13 +116,13 @@ void CpuBackend::load(LoadOptions options) {
   }
 }
 
-PlanHandle CpuBackend::prepare(const plan::Plan& plan, plan::Keep keep) {
+PlanHandle CpuBackend::prepare(const plan::Plan& plan, std::span<const plan::ValueId> kept) {
   ensure(loaded_, "load comes before prepare");
   plan::verify(plan, resources_);
   auto made = std::make_unique<Prepared>();
   made->plan = plan;
-  made->keep = keep;
-  const plan::MemoryPlan memory = plan::plan_memory(plan, keep);
+  made->kept.assign(kept.begin(), kept.end());
+  const plan::MemoryPlan memory = plan::plan_memory(plan, kept);
   with_context(fmt::format("plan {}", plan.name), [&] {
     for (const uint64_t bytes : memory.buffer_bytes) made->buffers.emplace_back(bytes);
   });
@@ -261,6 +261,8 @@ StepResult CpuBackend::wait(Ticket ticket) {
 void CpuBackend::write_value(PlanHandle handle, plan::ValueId value,
                              std::span<const std::byte> rows) {
   Prepared& prepared = this->prepared(handle);
+  ensure(std::ranges::find(prepared.plan.inputs, value) != prepared.plan.inputs.end(),
+         "inputs of the plan are written");
   const plan::Value& shape = prepared.plan[value];
   ensure(shape.rows == plan::Rows::columns &&
              rows.size() <= prepared.plan.max_columns * plan::row_bytes(shape),
@@ -271,7 +273,7 @@ void CpuBackend::write_value(PlanHandle handle, plan::ValueId value,
 std::vector<std::byte> CpuBackend::read_value(PlanHandle handle, plan::ValueId value,
                                               uint32_t num_rows) {
   const Prepared& prepared = this->prepared(handle);
-  ensure(prepared.keep != plan::Keep::none, "values are read of plans that keep them");
+  ensure(std::ranges::find(prepared.kept, value) != prepared.kept.end(), "kept values are read");
   const plan::Value& shape = prepared.plan[value];
   const bool columns = shape.rows == plan::Rows::columns;
   ensure(num_rows <= (columns ? prepared.plan.max_columns : prepared.plan.max_logits),

@@ -142,10 +142,10 @@ void SpreadRow(const std::byte* row, size_t width, int16_t* quants, float* facto
     hn::StoreU(hn::PromoteTo(d, hn::LoadU(d8, bytes + i)), d, quants + i);
   }
   const auto* scales = reinterpret_cast<const float*>(row + width);
-  const auto* sums = reinterpret_cast<const int32_t*>(row + width + width / 8);
+  const auto* sums = reinterpret_cast<const int32_t*>(row + width);
   for (size_t b = 0; b < width / 32; ++b, factors += 4) {
-    factors[0] = scales[b];
-    factors[1] = scales[b] * static_cast<float>(sums[b]);
+    factors[0] = scales[2 * b];
+    factors[1] = scales[2 * b] * static_cast<float>(sums[2 * b + 1]);
     factors[2] = factors[3] = 0.0F;
   }
 }

@@ -85,13 +85,12 @@ HWY_INLINE int32_t QuantizeBlock(const float* x, int8_t* quants, float* scale) {
 
 void QuantizeRow(const float* x, std::byte* out, size_t width) {
   auto* quants = reinterpret_cast<int8_t*>(out);
-  std::byte* scales = out + width;
-  std::byte* sums = scales + width / 8;
+  std::byte* pairs = out + width;
   for (size_t block = 0; block < width / 32; ++block) {
     float scale = 0.0F;
     const int32_t sum = QuantizeBlock(x + 32 * block, quants + 32 * block, &scale);
-    std::memcpy(scales + 4 * block, &scale, sizeof scale);
-    std::memcpy(sums + 4 * block, &sum, sizeof sum);
+    std::memcpy(pairs + 8 * block, &scale, sizeof scale);
+    std::memcpy(pairs + 8 * block + 4, &sum, sizeof sum);
   }
 }
 

@@ -25,11 +25,11 @@ class GpuBackend final : public Backend {
     state_ = std::make_unique<State>(load_state(device(), options, memory_budget_));
   }
 
-  PlanHandle prepare(const plan::Plan& plan, plan::Keep keep) override {
+  PlanHandle prepare(const plan::Plan& plan, std::span<const plan::ValueId> kept) override {
     ensure(state_ != nullptr, "load comes before prepare");
     plan::verify(plan, state_->resources);
     plans_.push_back(
-        std::make_unique<PreparedPlan>(device(), context_->cache, *state_, plan, keep));
+        std::make_unique<PreparedPlan>(device(), context_->cache, *state_, plan, kept));
     return PlanHandle{static_cast<uint32_t>(plans_.size() - 1)};
   }
 

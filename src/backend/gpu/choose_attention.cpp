@@ -66,10 +66,13 @@ KernelUse decode(const plan::Attention& op, const ChooseContext& c, bool split) 
   use.spec.label = split ? "attention decode, ranges" : "attention decode";
   use.spec.file = "attention/decode.wgsl";
   use.spec.workgroup_size = {kDecodeInvocations, 1, 1};
+  add_reduce(use.spec, c.capabilities, 8);
+  use.spec.includes.emplace_back(has_shuffles(c.capabilities) ? "lib/scatter_subgroup.wgsl"
+                                                              : "lib/scatter_shared.wgsl");
   auto& constants = use.spec.constants;
   constants.emplace_back("HEAD_TILE", div_up(group, head_tiles));
   constants.emplace_back("HEAD_TILES", head_tiles);
-  constants.emplace_back("VALUE_SLOTS", std::bit_ceil(kv.value_dim / 4));
+  constants.emplace_back("VALUE_SLOTS", std::bit_ceil(div_up(kv.value_dim, 8)));
   constants.emplace_back("KEYS_PER_RANGE", keys_per_range(c.page_stride));
   use.grid.x = kv.num_kv_heads * head_tiles;
   if (split) {
@@ -81,7 +84,6 @@ KernelUse decode(const plan::Attention& op, const ChooseContext& c, bool split) 
     use.grid.z_is_ranges = true;
     use.when.min_ranges = 2;
   } else {
-    if (c.plan[op.out].type == plan::ValueType::q8) add_reduce(use.spec, c.capabilities, 8);
     add_out(use.spec, c, op.out);
     use.spec.includes.emplace_back("attention/direct.wgsl");
     use.bindings.push_back(value_binding("out", op.out));

@@ -71,7 +71,7 @@ inline Binding table_binding(const ChooseContext& c, std::string_view name,
 inline void add_out(gpu::KernelSpec& spec, const ChooseContext& c, plan::ValueId out) {
   const plan::Value& value = c.plan[out];
   const uint32_t stride = value_stride(value);
-  if (value.type == plan::ValueType::q8) {
+  if (plan::is_q8(value.type)) {
     spec.includes.emplace_back("out/q8.wgsl");
     spec.constants.emplace_back("OUT_STRIDE", stride);
     spec.constants.emplace_back("OUT_WIDTH", value.width);

@@ -10,17 +10,16 @@ struct Tile {
   uint32_t columns = 1;
   uint32_t rows = 1;
   Condition when;
+  uint32_t unroll = 1;  // groups that an invocation loads at a time (int8)
 };
 
 constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
 
-// Measured on an H200 with Q4_0, 14336 x 4096 (docs/performance.md): few columns like more rows a
-// team. Rows and tiles change no bits.
+// Measured on an H200 (docs/performance.md). Tiles change no bits.
 constexpr Tile kInt8Tiles[] = {
-    {1, 2, {.min_rows = 1, .max_rows = 1}},
-    {2, 4, {.min_rows = 2, .max_rows = 2}},
-    {4, 2, {.min_rows = 3, .max_rows = 4}},
-    {8, 2, {.min_rows = 5, .max_rows = kMost}},
+    {1, 1, {.min_rows = 1, .max_rows = 1}, 4},      {2, 2, {.min_rows = 2, .max_rows = 2}, 2},
+    {4, 2, {.min_rows = 3, .max_rows = 4}, 2},      {8, 4, {.min_rows = 5, .max_rows = 8}, 1},
+    {16, 4, {.min_rows = 9, .max_rows = kMost}, 1},
 };
 constexpr Tile kFloatTiles[] = {
     {1, 2, {.min_rows = 1, .max_rows = 1}},
@@ -62,34 +61,72 @@ KernelUse base(const plan::Linear& op, uint32_t part_index, bool matrices, const
       {"weight_scales", Bound::weight_scales, plan::index(op.weight), part_index},
       table_binding(c, "bias", op.bias),
       op.residual ? value_binding("residual", *op.residual) : Binding{"residual", Bound::unused}};
-  const plan::Value& x = c.plan[op.x];
-  if (x.type == plan::ValueType::q8) {
-    constants.emplace_back("X_STRIDE", value_stride(x));
-    use.bindings.push_back(value_binding("x_blocks", op.x));
-    use.bindings.push_back(value_binding("x_words", op.x));
-  } else {
-    constants.emplace_back("X_STRIDE4", value_stride(x) / 4);
-    constants.emplace_back("F16_INPUTS", op.f16_inputs && !matrices);  // those round by themselves
-    use.bindings.push_back(value_binding("x", op.x));
-  }
+  constants.emplace_back("X_STRIDE4", value_stride(c.plan[op.x]) / 4);
+  constants.emplace_back("F16_INPUTS", op.f16_inputs && !matrices);  // those round by themselves
+  use.bindings.push_back(value_binding("x", op.x));
   return use;
 }
 
-void finish_decode(KernelUse& use, const Tile& tile, bool int8, uint32_t rows, uint32_t cols,
-                   const ChooseContext& c) {
+void set_tiles(KernelUse& use, uint32_t tiles) {
+  use.grid.x = std::min(tiles, 32768U);
+  use.grid.z = div_up(tiles, use.grid.x);
+}
+
+// What follows the sums of an int8 Linear.
+void add_linear_out(KernelUse& use, const plan::Linear& op, const ChooseContext& c) {
+  auto& constants = use.spec.constants;
+  if (op.glu) {
+    use.spec.label += " glu";
+    use.spec.includes.emplace_back("linear_out/glu_q8.wgsl");
+    constants.emplace_back("ACTIVATION", static_cast<uint32_t>(*op.glu));
+    constants.emplace_back("OUT_WIDTH", c.plan[op.out].width);
+  } else if (op.norm) {
+    use.spec.label += " norm";
+    use.spec.includes.emplace_back("linear_out/norm_q8.wgsl");
+    constants.emplace_back("NORM_WEIGHT", op.norm->weight.has_value());
+    constants.emplace_back("NORM_OFFSET", op.norm->weight_offset);
+    constants.emplace_back("NORMED_STRIDE", value_stride(c.plan[op.norm->out]));
+    use.bindings.push_back(table_binding(c, "norm_weight", op.norm->weight));
+    use.bindings.push_back(value_binding("normed", op.norm->out));
+  } else {
+    use.spec.includes.emplace_back("linear_out/f32.wgsl");
+  }
+}
+
+// A row is summed by 8 lanes, so that the lanes of a subgroup share their inputs; tiles have a
+// multiple of 32 rows (of 64 with a GLU, whose rows come in pairs) for the blocks of q8 results.
+void finish_int8(KernelUse& use, const plan::Linear& op, const Tile& tile, uint32_t rows,
+                 const ChooseContext& c) {
+  constexpr uint32_t kTeam = 8;
+  constexpr uint32_t kInvocations = 256;
+  const uint32_t team_rows = op.glu ? std::max(2U, tile.rows) : tile.rows;
+  use.spec.file = "linear_decode_q8.wgsl";
+  use.spec.label += fmt::format(" k={}", tile.columns);
+  use.spec.workgroup_size = {kInvocations, 1, 1};
+  add_reduce(use.spec, c.capabilities, kTeam);
+  add_linear_out(use, op, c);
+  auto& constants = use.spec.constants;
+  constants.emplace_back("TEAM_ROWS", team_rows);
+  constants.emplace_back("COL_TILE", tile.columns);
+  constants.emplace_back("UNROLL", tile.unroll);
+  constants.emplace_back("X_RMS", op.x_norm_eps.has_value());
+  constants.emplace_back("X_EPS", op.x_norm_eps.value_or(0.0F));
+  set_tiles(use, div_up(rows, kInvocations / kTeam * team_rows));
+}
+
+void finish_float(KernelUse& use, const Tile& tile, uint32_t rows, uint32_t cols,
+                  const ChooseContext& c) {
   const uint32_t team = team_size(c.capabilities, div_up(cols, 32));
   // Small matrices fill the device better with fewer rows a workgroup.
   const uint32_t invocations = std::max(team, rows < 4096 ? 128U : 256U);
   const uint32_t team_rows = rows < 2048 ? 1 : tile.rows;
-  use.spec.file = int8 ? "linear_decode_q8.wgsl" : "linear_decode_f32.wgsl";
+  use.spec.file = "linear_decode_f32.wgsl";
   use.spec.label += fmt::format(" k={}", tile.columns);
   use.spec.workgroup_size = {invocations, 1, 1};
   add_reduce(use.spec, c.capabilities, team);
   use.spec.constants.emplace_back("TEAM_ROWS", team_rows);
   use.spec.constants.emplace_back("COL_TILE", tile.columns);
-  const uint32_t workgroups = div_up(rows, invocations / team * team_rows);
-  use.grid.x = std::min(workgroups, 32768U);
-  use.grid.z = div_up(workgroups, use.grid.x);
+  set_tiles(use, div_up(rows, invocations / team * team_rows));
 }
 
 void finish_prefill(KernelUse& use, const Tile& tile, bool matrices, uint32_t rows) {
@@ -108,7 +145,7 @@ void finish_prefill(KernelUse& use, const Tile& tile, bool matrices, uint32_t ro
 std::vector<KernelUse> choose_op(const plan::Linear& op, plan::KernelClass kernel_class,
                                  const ChooseContext& c) {
   const plan::Weight& w = weight(c, op.weight);
-  const bool int8 = c.plan[op.x].type == plan::ValueType::q8;
+  const bool int8 = plan::is_q8(c.plan[op.x].type);
   const bool prefill = !int8 && kernel_class == plan::KernelClass::prefill;
   const bool matrices = prefill && op.f16_inputs && has_matrices(c.capabilities);
   std::span<const Tile> tiles = kFloatTiles;
@@ -121,10 +158,12 @@ std::vector<KernelUse> choose_op(const plan::Linear& op, plan::KernelClass kerne
     for (const Tile& tile : tiles) {
       if (tile.when.min_rows > most_rows(c, op.out)) continue;
       KernelUse use = base(op, part, matrices, c);
-      if (prefill) {
+      if (int8) {
+        finish_int8(use, op, tile, parts[part].rows, c);
+      } else if (prefill) {
         finish_prefill(use, tile, matrices, parts[part].rows);
       } else {
-        finish_decode(use, tile, int8, parts[part].rows, w.cols, c);
+        finish_float(use, tile, parts[part].rows, w.cols, c);
       }
       use.grid.rows_per_y = tile.columns;
       use.when = tile.when;

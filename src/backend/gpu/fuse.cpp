@@ -1,9 +1,15 @@
 #include "backend/gpu/fuse.h"
 
+#include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace wisp::backend::webgpu {
 namespace {
+
+using plan::ValueId;
+using plan::ValueType;
 
 // Whether the op's kernel can write q8 rows.
 struct CanQuantize {
@@ -23,15 +29,7 @@ struct CanQuantize {
   }
 };
 
-std::vector<uint32_t> count_readers(const plan::Plan& plan) {
-  std::vector<uint32_t> readers(plan.values.size(), 0);
-  for (const plan::Op& op : plan.ops) {
-    for (const plan::ValueId id : plan::inputs(op.body)) ++readers[plan::index(id)];
-  }
-  return readers;
-}
-
-void set_out(plan::OpBody& body, plan::ValueId out) {
+void set_out(plan::OpBody& body, ValueId out) {
   std::visit(
       [&](auto& op) {
         if constexpr (requires { op.out; }) op.out = out;
@@ -39,26 +37,105 @@ void set_out(plan::OpBody& body, plan::ValueId out) {
       body);
 }
 
+class Fuser {
+ public:
+  Fuser(const plan::Plan& plan, const plan::Resources& resources,
+        std::span<const DeviceWeight> weights, std::span<const ValueId> kept)
+      : result_(plan),
+        resources_(resources),
+        weights_(weights),
+        kept_(kept),
+        readers_(plan.values.size(), 0),
+        eps_(plan.values.size(), 0.0F) {
+    for (const plan::Op& op : plan.ops) {
+      for (const ValueId id : plan::inputs(op.body)) ++readers_[plan::index(id)];
+    }
+  }
+
+  plan::Plan run() && {
+    for (plan::Op& op : std::exchange(result_.ops, {})) {
+      mark_x(op);
+      if (draw_quantize(op)) continue;
+      result_.ops.push_back(std::move(op));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  bool is_kept(ValueId id) const { return std::ranges::find(kept_, id) != kept_.end(); }
+  bool only_reader(ValueId id) const { return readers_[plan::index(id)] == 1 && !is_kept(id); }
+
+  // A Linear that reads a q8_rms value needs the norm's eps.
+  void mark_x(plan::Op& op) const {
+    auto* linear = std::get_if<plan::Linear>(&op.body);
+    if (linear != nullptr && result_[linear->x].type == ValueType::q8_rms) {
+      linear->x_norm_eps = eps_[plan::index(linear->x)];
+    }
+  }
+
+  // Draws a Quantize into the op before it, and then that one into the Linear before it.
+  bool draw_quantize(const plan::Op& op) {
+    const auto* quantize = std::get_if<plan::Quantize>(&op.body);
+    if (quantize == nullptr || result_.ops.empty() || !only_reader(quantize->x)) return false;
+    plan::Op& before = result_.ops.back();
+    const std::vector<ValueId> out = plan::outputs(before.body);
+    if (out.size() != 1 || out[0] != quantize->x ||
+        !std::visit(CanQuantize{result_, resources_, before.kernel_class}, before.body)) {
+      return false;
+    }
+    set_out(before.body, quantize->out);
+    const bool drawn =
+        std::visit([&](const auto& body) { return draw_into_linear(body); }, before.body);
+    if (drawn) result_.ops.pop_back();
+    return true;
+  }
+
+  // The Linear before the last op, if it writes all of `out` in one dispatch of the int8 kernel.
+  plan::Linear* linear_of(ValueId out) {
+    if (result_.ops.size() < 2) return nullptr;
+    auto* linear = std::get_if<plan::Linear>(&result_.ops[result_.ops.size() - 2].body);
+    if (linear == nullptr || linear->out != out || linear->norm || linear->glu) return nullptr;
+    const plan::Weight& weight = resources_.weights[plan::index(linear->weight)];
+    const bool fits = plan::is_q8(result_[linear->x].type) && weight.rows == result_[out].width &&
+                      weights_[plan::index(linear->weight)].size() == 1;
+    return fits ? linear : nullptr;
+  }
+
+  bool draw_into_linear(const plan::RmsNorm& op) {
+    plan::Linear* linear = linear_of(op.x);
+    if (linear == nullptr || is_kept(op.out)) return false;
+    linear->norm = {.out = op.out, .weight = op.weight, .weight_offset = op.weight_offset};
+    result_.values[plan::index(op.out)].type = ValueType::q8_rms;
+    eps_[plan::index(op.out)] = op.eps;
+    return true;
+  }
+
+  bool draw_into_linear(const plan::Glu& op) {
+    plan::Linear* linear = linear_of(op.x);
+    if (linear == nullptr || linear->residual || !only_reader(op.x)) return false;
+    linear->glu = op.activation;
+    linear->out = op.out;
+    return true;
+  }
+
+  template <typename Other>
+  bool draw_into_linear(const Other&) {
+    return false;
+  }
+
+  plan::Plan result_;
+  const plan::Resources& resources_;
+  std::span<const DeviceWeight> weights_;
+  std::span<const ValueId> kept_;
+  std::vector<uint32_t> readers_;  // by value
+  std::vector<float> eps_;         // of the norm that made a q8_rms value
+};
+
 }  // namespace
 
-plan::Plan fuse(const plan::Plan& plan, const plan::Resources& resources) {
-  plan::Plan result = plan;
-  result.ops.clear();
-  const std::vector<uint32_t> readers = count_readers(plan);
-  for (const plan::Op& op : plan.ops) {
-    const auto* quantize = std::get_if<plan::Quantize>(&op.body);
-    if (quantize != nullptr && !result.ops.empty() && readers[plan::index(quantize->x)] == 1) {
-      plan::Op& before = result.ops.back();
-      const std::vector<plan::ValueId> out = plan::outputs(before.body);
-      if (out.size() == 1 && out[0] == quantize->x &&
-          std::visit(CanQuantize{plan, resources, before.kernel_class}, before.body)) {
-        set_out(before.body, quantize->out);
-        continue;
-      }
-    }
-    result.ops.push_back(op);
-  }
-  return result;
+plan::Plan fuse(const plan::Plan& plan, const plan::Resources& resources,
+                std::span<const DeviceWeight> weights, std::span<const ValueId> kept) {
+  return Fuser(plan, resources, weights, kept).run();
 }
 
 }  // namespace wisp::backend::webgpu

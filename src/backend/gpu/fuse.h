@@ -1,12 +1,20 @@
 // Ops that become one kernel on the GPU.
 #pragma once
 
+#include <span>
+
+#include "backend/gpu/weights.h"
 #include "plan/plan.h"
 
 namespace wisp::backend::webgpu {
 
-// The same plan with each Quantize that is the only reader of a norm, a GLU or decode attention
-// drawn into that op, whose `out` is then the q8 value. The results have the same bits.
-plan::Plan fuse(const plan::Plan& plan, const plan::Resources& resources);
+// The same plan with fewer ops; `kept` values are still made.
+// - A Quantize that is the only reader of a norm, a GLU or decode attention is drawn into that op,
+//   whose `out` is then the q8 value. The results have the same bits.
+// - A GLU, and a norm, that write q8 values are drawn into the Linear with q8 inputs before them. The
+//   norm's RMS factor then multiplies the sums of the Linears that read it (plan::NormOut), so
+//   results differ by rounding.
+plan::Plan fuse(const plan::Plan& plan, const plan::Resources& resources,
+                std::span<const DeviceWeight> weights, std::span<const plan::ValueId> kept);
 
 }  // namespace wisp::backend::webgpu

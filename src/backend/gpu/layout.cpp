@@ -19,9 +19,7 @@ uint64_t padded_row(const WeightLayout& layout, uint64_t cols) {
 }  // namespace
 
 uint32_t value_stride(const plan::Value& value) {
-  const uint32_t words =
-      value.type == plan::ValueType::f32 ? value.width : value.width / 4 + value.width / 16;
-  return static_cast<uint32_t>(round_up(words, 4));
+  return static_cast<uint32_t>(round_up(plan::row_bytes(value) / 4, 4));
 }
 
 uint32_t kv_stride(uint32_t dim) { return static_cast<uint32_t>(round_up(dim, 8)); }

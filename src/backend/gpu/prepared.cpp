@@ -33,12 +33,12 @@ const OpType* find_op(const plan::Plan& plan) {
 }  // namespace
 
 PreparedPlan::PreparedPlan(gpu::Device& device, gpu::PipelineCache& cache, const State& state,
-                           const plan::Plan& plan, plan::Keep keep)
+                           const plan::Plan& plan, std::span<const plan::ValueId> kept)
     : device_(device),
       cache_(cache),
       state_(state),
-      plan_(keep == plan::Keep::all ? plan : fuse(plan, state.resources)),
-      keep_(keep),
+      kept_(kept.begin(), kept.end()),
+      plan_(fuse(plan, state.resources, state.weights, kept)),
       body_(device),
       head_(device),
       results_read_(device, kMaxStepsInFlight, uint64_t{plan.max_columns} * 8) {
@@ -55,7 +55,7 @@ gpu::Buffer PreparedPlan::make(uint64_t bytes, std::string_view label, gpu::Buff
 }
 
 void PreparedPlan::make_values() {
-  const plan::MemoryPlan memory = plan::plan_memory(plan_, keep_);
+  const plan::MemoryPlan memory = plan::plan_memory(plan_, kept_);
   buffer_of_value_ = memory.buffer_of_value;
   // Rows are padded here, so the sizes are counted again.
   std::vector<uint64_t> sizes(memory.buffer_bytes.size(), 0);

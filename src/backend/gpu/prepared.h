@@ -42,7 +42,7 @@ class PreparedPlan {
  public:
   // Everything given outlives the plan. Throws Error naming an op that has no kernel.
   PreparedPlan(gpu::Device& device, gpu::PipelineCache& cache, const State& state,
-               const plan::Plan& plan, plan::Keep keep);
+               const plan::Plan& plan, std::span<const plan::ValueId> kept);
 
   // Writes the step's inputs, encodes and submits it.
   PendingStep submit(const Step& step, const StepTiming& timing);
@@ -97,8 +97,8 @@ class PreparedPlan {
   gpu::Device& device_;
   gpu::PipelineCache& cache_;
   const State& state_;
-  plan::Plan plan_;  // fused unless every value is kept
-  plan::Keep keep_ = plan::Keep::none;
+  std::vector<plan::ValueId> kept_;
+  plan::Plan plan_;  // fused
   std::optional<plan::ValueId> logits_;  // of the arg-max
   bool has_head_ = false;
 

@@ -178,6 +178,8 @@ void PreparedPlan::write_value(plan::ValueId id, std::span<const std::byte> rows
   const uint64_t to = uint64_t{value_stride(value)} * 4;
   const uint64_t count = rows.size() / from;
   ensure(rows.size() % from == 0, "whole rows are written");
+  ensure(std::ranges::find(plan_.inputs, id) != plan_.inputs.end(),
+         "inputs of the plan are written");
   ensure(buffer_of_value_[plan::index(id)] < buffers_.size(), "a value of the plan");
   std::vector<std::byte> padded(count * to);
   for (uint64_t r = 0; r < count; ++r) {
@@ -187,7 +189,7 @@ void PreparedPlan::write_value(plan::ValueId id, std::span<const std::byte> rows
 }
 
 std::vector<std::byte> PreparedPlan::read_value(plan::ValueId id, uint32_t num_rows) {
-  ensure(keep_ != plan::Keep::none, "values are read of plans that keep them");
+  ensure(std::ranges::find(kept_, id) != kept_.end(), "kept values are read");
   const plan::Value& value = plan_[id];
   const uint64_t to = plan::row_bytes(value);
   const uint64_t from = uint64_t{value_stride(value)} * 4;

@@ -71,7 +71,8 @@ bool takes(const webgpu::Condition& when, uint32_t rows, uint32_t ranges) {
 
 std::string variant_text(const gpu::KernelSpec& spec) {
   std::string text = fmt::format("{} invocations", spec.workgroup_size[0]);
-  for (const std::string_view name : {"TEAM", "TEAM_ROWS", "COL_TILE", "TILE_COLS", "HEAD_TILE"}) {
+  for (const std::string_view name :
+       {"TEAM", "TEAM_ROWS", "COL_TILE", "UNROLL", "TILE_COLS", "HEAD_TILE"}) {
     for (const auto& [constant, value] : spec.constants) {
       if (constant == name) text += fmt::format(", {} {}", name, std::get<uint32_t>(value));
     }
@@ -82,7 +83,7 @@ std::string variant_text(const gpu::KernelSpec& spec) {
 std::vector<gpu::KernelSpec> step_kernels(const OpCase& op_case, const Step& step,
                                           const gpu::Capabilities& capabilities) {
   const std::vector<webgpu::DeviceWeight> weights = whole_weights(op_case);
-  const plan::Plan plan = webgpu::fuse(op_case.plan, op_case.resources);
+  const plan::Plan plan = webgpu::fuse(op_case.plan, op_case.resources, weights, op_case.outputs);
   const webgpu::ChooseContext context{.capabilities = capabilities,
                                       .plan = plan,
                                       .resources = op_case.resources,
@@ -111,12 +112,13 @@ std::vector<KernelLine> kernel_lines(const gpu::Capabilities& capabilities) {
   std::set<KernelLine, Before> lines;
   for (const OpCase& op_case : op_cases()) {
     const std::vector<webgpu::DeviceWeight> weights = whole_weights(op_case);
+    const plan::Plan plan = webgpu::fuse(op_case.plan, op_case.resources, weights, op_case.outputs);
     const webgpu::ChooseContext context{.capabilities = capabilities,
-                                        .plan = op_case.plan,
+                                        .plan = plan,
                                         .resources = op_case.resources,
                                         .weights = weights,
                                         .page_stride = op_case.max_pages_per_slot};
-    for (const plan::Op& op : op_case.plan.ops) {
+    for (const plan::Op& op : plan.ops) {
       for (const webgpu::KernelUse& use : webgpu::choose(op, context)) lines.insert(line(op, use));
     }
   }

@@ -52,7 +52,7 @@ std::string difference_of(const plan::Value& value, const std::vector<std::byte>
     if (q8 && error > bound * rms) {
       const size_t row = i / value.width;
       const size_t block = i % value.width / 32;
-      const std::byte* d = expected.data() + row * plan::row_bytes(value) + value.width + 4 * block;
+      const std::byte* d = expected.data() + row * plan::row_bytes(value) + value.width + 8 * block;
       if (error <= 1.001 * read<float>(d)) {
         ++flips;
         error = 0.0;
@@ -83,7 +83,7 @@ std::string wrong_sums(const plan::Value& value, const std::vector<std::byte>& r
     for (size_t block = 0; block < value.width / 32; ++block) {
       int32_t sum = 0;
       for (size_t i = 0; i < 32; ++i) sum += read<int8_t>(quants + 32 * block + i);
-      const auto stored = read<int32_t>(quants + value.width + value.width / 8 + 4 * block);
+      const auto stored = read<int32_t>(quants + value.width + 8 * block + 4);
       if (sum != stored) {
         return fmt::format("row {} block {}: sum {}, expected {}", row, block, stored, sum);
       }
@@ -112,7 +112,7 @@ CaseRun run_case(Backend& backend, const OpCase& op_case) {
   options.max_slots = op_case.max_slots;
   options.max_pages_per_slot = op_case.max_pages_per_slot;
   backend.load(std::move(options));
-  const PlanHandle plan = backend.prepare(op_case.plan, plan::Keep::all);
+  const PlanHandle plan = backend.prepare(op_case.plan, op_case.outputs);
   CaseRun run;
   for (const CaseStep& step : op_case.steps) {
     for (const Input& input : step.inputs) backend.write_value(plan, input.value, input.rows);
@@ -239,7 +239,7 @@ std::vector<double> numbers(const plan::Value& value, const std::vector<std::byt
   for (size_t row = 0; row < rows.size() / stride; ++row) {
     const std::byte* from = rows.data() + row * stride;
     for (size_t i = 0; i < value.width; ++i) {
-      const double d = read<float>(from + value.width + i / 32 * 4);
+      const double d = read<float>(from + value.width + i / 32 * 8);
       out.push_back(d * read<int8_t>(from + i));
     }
   }
@@ -307,8 +307,8 @@ std::vector<std::byte> quantized_rows(const std::vector<float>& values, uint32_t
         to[block * 32 + i] = static_cast<std::byte>(q);
         sum += q;
       }
-      std::memcpy(to + width + 4 * block, &d, sizeof d);
-      std::memcpy(to + width + width / 8 + 4 * block, &sum, sizeof sum);
+      std::memcpy(to + width + 8 * block, &d, sizeof d);
+      std::memcpy(to + width + 8 * block + 4, &sum, sizeof sum);
     }
   }
   return rows;
@@ -318,6 +318,7 @@ std::vector<OpCase> op_cases() {
   std::vector<OpCase> cases;
   add_linear_cases(cases);
   add_attention_cases(cases);
+  add_fused_cases(cases);
   add_pointwise_cases(cases);
   add_head_cases(cases);
   return cases;

@@ -135,6 +135,7 @@ std::vector<OpCase> op_cases();
 // Its parts, one file each.
 void add_linear_cases(std::vector<OpCase>& cases);
 void add_attention_cases(std::vector<OpCase>& cases);
+void add_fused_cases(std::vector<OpCase>& cases);
 void add_pointwise_cases(std::vector<OpCase>& cases);
 void add_head_cases(std::vector<OpCase>& cases);
 

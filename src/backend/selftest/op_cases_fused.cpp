@@ -1,0 +1,99 @@
+// Chains of ops that the GPU draws into one kernel: norms and GLUs between Linears with q8 inputs.
+#include <fmt/format.h>
+
+#include "backend/selftest/op_case.h"
+
+namespace wisp::backend::selftest {
+namespace {
+
+using formats::DType;
+using plan::ValueId;
+
+// A quant that differs by one between the blocks of the chain moves its results about so much.
+constexpr double kFlipBound = 0.01;
+
+class Chain {
+ public:
+  explicit Chain(std::string name) : b_(std::move(name), plan::KernelClass::decode, {}) {}
+
+  ValueId input(uint32_t width) { return b_.input("in", width, plan::ValueType::f32, 2.0F); }
+
+  ValueId linear(ValueId x, DType dtype, uint32_t rows, bool bias,
+                 std::optional<ValueId> residual) {
+    const uint32_t width = b_.result().plan[x].width;
+    const ValueId q8 = b_.value("q8", width, plan::Rows::columns, plan::ValueType::q8);
+    b_.op(plan::Quantize{.x = x, .out = q8});
+    plan::Linear op{.x = q8,
+                    .weight = b_.weight("w", dtype, rows, width, 0.5F),
+                    .out = b_.value("linear", rows),
+                    .bias = {},
+                    .residual = residual};
+    if (bias) op.bias = b_.weight("bias", DType::F32, 1, rows, 2.0F);
+    b_.op(op);
+    return op.out;
+  }
+
+  ValueId norm(ValueId x, bool weight, float offset) {
+    const uint32_t width = b_.result().plan[x].width;
+    plan::RmsNorm op{.x = x, .out = b_.value("norm", width), .weight = {}};
+    if (weight) op.weight = b_.weight("norm", DType::F32, 1, width, 2.0F);
+    op.eps = 1e-5F;
+    op.weight_offset = offset;
+    op.group = width;
+    b_.op(op);
+    return op.out;
+  }
+
+  ValueId glu(ValueId x, plan::Activation activation) {
+    const plan::Glu op{
+        .x = x, .out = b_.value("glu", b_.result().plan[x].width / 2), .activation = activation};
+    b_.op(op);
+    return op.out;
+  }
+
+  OpCase finish(ValueId out, double bound) {
+    b_.output(out, bound);
+    for (const uint32_t k : {1U, 2U, 3U, 7U, 16U, 33U, 65U}) b_.step(b_.next_columns(0, k));
+    return std::move(b_.result());
+  }
+
+ private:
+  CaseBuilder b_;
+};
+
+OpCase norm_case(DType dtype, uint32_t width, uint32_t hidden, bool weight, float offset,
+                 bool keep_sum) {
+  Chain chain(fmt::format("fused_norm_{}_{}x{}{}{}", formats::dtype_name(dtype), hidden, width,
+                          weight ? "_weight" : "", keep_sum ? "_sum" : ""));
+  const ValueId residual = chain.input(hidden);
+  const ValueId sum = chain.linear(chain.input(width), dtype, hidden, !weight, residual);
+  const ValueId out = chain.linear(chain.norm(sum, weight, offset), dtype, 45, false, {});
+  return keep_sum ? chain.finish(sum, 1e-5) : chain.finish(out, kFlipBound);
+}
+
+OpCase glu_case(DType dtype, uint32_t width, uint32_t hidden, plan::Activation activation,
+                bool bias) {
+  Chain chain(fmt::format("fused_glu_{}_{}x{}{}", formats::dtype_name(dtype), hidden, width,
+                          bias ? "_bias" : ""));
+  const ValueId gate_up = chain.linear(chain.input(width), dtype, 2 * hidden, bias, {});
+  return chain.finish(chain.linear(chain.glu(gate_up, activation), dtype, 45, false, {}),
+                      kFlipBound);
+}
+
+}  // namespace
+
+void add_fused_cases(std::vector<OpCase>& cases) {
+  using enum plan::Activation;
+  for (const DType dtype : {DType::Q4_0, DType::Q4_K}) {
+    cases.push_back(norm_case(dtype, 256, 512, true, 0.0F, false));
+    cases.push_back(norm_case(dtype, 256, 512, true, 0.0F, true));
+    cases.push_back(glu_case(dtype, 512, 768, silu, false));
+  }
+  // Widths that fill no tile.
+  cases.push_back(norm_case(DType::Q8_0, 96, 32, false, 0.0F, false));
+  cases.push_back(norm_case(DType::Q4_1, 544, 1056, true, 1.0F, false));
+  cases.push_back(glu_case(DType::Q8_0, 96, 32, gelu_tanh, true));
+  cases.push_back(glu_case(DType::Q4_0, 288, 1120, relu_squared, true));
+}
+
+}  // namespace wisp::backend::selftest
