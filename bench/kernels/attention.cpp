@@ -17,7 +17,7 @@ using formats::DType;
 using plan::KernelClass;
 
 constexpr uint32_t kContext = 8192;     // positions of a slot, as the engine has by default
-constexpr uint64_t kMostKeys = 131072;  // of all columns of a step
+constexpr uint64_t kMostKeys = 131072;  // of all columns of a step, unless asked for
 // Columns of a step that fills pages, all of one input: no tile or range divides it.
 constexpr uint32_t kFillColumns = 1021;
 
@@ -154,11 +154,12 @@ LabCase make(const AttentionCase& c, const Copies& copies) {
   return lab;
 }
 
-void add(const AttentionCase& c, std::vector<CaseSpec>& specs) {
+// `all`: what is asked for by name, however large.
+void add(const AttentionCase& c, bool all, std::vector<CaseSpec>& specs) {
   uint64_t keys = 0;
   for (uint32_t i = 0; i < c.columns; ++i) keys += depth_of(c, i) + 1;
   const bool prefill = c.kernel_class == KernelClass::prefill;
-  if (!prefill && keys > kMostKeys + c.columns) return;
+  if (!all && !prefill && keys > kMostKeys + c.columns) return;
   if (prefill) keys = uint64_t{c.depth} + c.columns;
   specs.push_back(
       {.op = c.rope_kv ? "rope_kv" : "attention",
@@ -173,17 +174,18 @@ void add(const AttentionCase& c, std::vector<CaseSpec>& specs) {
 }  // namespace
 
 void add_attention(const Sweep& sweep, std::vector<CaseSpec>& specs) {
+  const bool all = !sweep.columns.empty() && !sweep.depths.empty();
   for (const Sweep::Heads& heads : asked(sweep.heads, {{32, 8, 128}})) {
     for (const uint32_t k : asked(sweep.columns, {1, 4, 16, 64})) {
       if (!sweep.decode) break;
       AttentionCase c{.heads = heads, .exact = sweep.exact, .columns = k};
       for (const uint32_t depth : asked(sweep.depths, {0, 512, 2048, 8191, 16384, 32768})) {
         c.depth = depth;
-        add(c, specs);
+        add(c, all, specs);
       }
       c.mixed = true;
       c.depth = sweep.depths.empty() ? 4096 : *std::ranges::max_element(sweep.depths);
-      if (k > 1) add(c, specs);
+      if (k > 1) add(c, all, specs);
     }
     for (const uint32_t k : asked(sweep.columns, {64, 512, 2048})) {
       if (!sweep.prefill) break;
@@ -191,7 +193,7 @@ void add_attention(const Sweep& sweep, std::vector<CaseSpec>& specs) {
       c.columns = k;
       for (const uint32_t depth : asked(sweep.depths, {0, 4096})) {
         c.depth = depth;
-        add(c, specs);
+        add(c, all, specs);
       }
     }
   }
@@ -202,12 +204,12 @@ void add_rope_kv(const Sweep& sweep, std::vector<CaseSpec>& specs) {
     AttentionCase c{.rope_kv = true, .heads = heads, .depth = 100};
     for (const uint32_t k : asked(sweep.columns, {1, 16, 64})) {
       c.columns = k;
-      if (sweep.decode) add(c, specs);
+      if (sweep.decode) add(c, true, specs);
     }
     c.kernel_class = KernelClass::prefill;
     for (const uint32_t k : asked(sweep.columns, {512, 2048})) {
       c.columns = k;
-      if (sweep.prefill) add(c, specs);
+      if (sweep.prefill) add(c, true, specs);
     }
   }
 }

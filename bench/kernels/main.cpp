@@ -125,7 +125,14 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--flops", flags.flops, "its limit in TFLOP/s, whatever the arithmetic")
       ->check(CLI::PositiveNumber)
       ->option_text("TFLOP/S");
-  cli::add_device_flags(app, flags.device);
+  app.add_option("--backend", flags.device.backend, "webgpu (default): the best adapter; or cpu")
+      ->check(CLI::IsMember({"webgpu", "cpu"}))
+      ->option_text("webgpu|cpu");
+  app.add_option("--adapter", flags.device.adapter, "index or part of the name (wisp devices)")
+      ->option_text("INDEX|NAME");
+  app.add_option("-t,--threads", flags.device.threads, "of the CPU backend (one a processor)")
+      ->check(CLI::Range(1U, 1024U))
+      ->option_text("N");
   cli::check_numbers(app);
 }
 

@@ -22,7 +22,8 @@ using backend::selftest::OpCase;
 // More than the caches of cards, so that weights come from memory; and what copies may take.
 constexpr uint64_t kStreamedBytes = uint64_t{256} << 20;
 constexpr uint64_t kMostBytes = uint64_t{4} << 30;
-constexpr uint32_t kWarmUps = 2;
+constexpr uint32_t kWarmUps = 2;  // at least, and until the card has left its idle clocks
+constexpr std::chrono::milliseconds kWarmUpTime{20};
 constexpr uint32_t kCheckedColumns = 16;
 constexpr uint32_t kCpuCopies = 2;  // where a processor does the work of the card
 
@@ -142,7 +143,11 @@ class Checker {
 // Median microseconds of a step.
 double time_step(Backend& backend, PlanHandle plan, const CaseStep& step, uint32_t repetitions) {
   write_inputs(backend, plan, step);
-  for (uint32_t i = 0; i < kWarmUps; ++i) backend.wait(backend.submit(plan, step.step));
+  const auto begin = std::chrono::steady_clock::now();
+  for (uint32_t i = 0; i < kWarmUps || std::chrono::steady_clock::now() - begin < kWarmUpTime;
+       ++i) {
+    backend.wait(backend.submit(plan, step.step));
+  }
   std::vector<double> times;
   backend.set_profiling(true, backend::Timed::steps);
   for (uint32_t i = 0; i < repetitions; ++i) {

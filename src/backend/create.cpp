@@ -21,7 +21,8 @@ Factory make_factory(const CreateOptions& options) {
       options.choice == Choice::webgpu ||
       (options.choice == Choice::automatic && (!options.adapter.empty() || has_real_gpu()));
   if (!webgpu) return [threads = options.threads] { return make_cpu_backend(threads); };
-  const auto context = std::make_shared<GpuContext>(gpu::DeviceOptions{.adapter = options.adapter});
+  const auto context = std::make_shared<GpuContext>(
+      gpu::DeviceOptions{.adapter = options.adapter, .mask = options.mask});
   return [context] { return make_gpu_backend({.context = context}); };
 }
 

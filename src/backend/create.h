@@ -7,6 +7,7 @@
 #include <string>
 
 #include "backend/backend.h"
+#include "gpu/capabilities.h"
 
 namespace wisp::backend {
 
@@ -18,8 +19,9 @@ enum class Choice : uint8_t {
 
 struct CreateOptions {
   Choice choice = Choice::automatic;
-  std::string adapter;   // index or part of the name; empty: the best
-  uint32_t threads = 0;  // CPU backend; 0: one a processor
+  std::string adapter;                             // index or part of the name; empty: the best
+  uint32_t threads = 0;                            // CPU backend; 0: one a processor
+  std::function<void(gpu::Capabilities&)> mask{};  // see gpu::DeviceOptions; for tests
 };
 
 // Makes backends that share a device and what was compiled for it; to be used on one thread.

@@ -24,6 +24,7 @@ void add(std::map<std::string, Profiler::Row>& rows, const std::string& name, do
 
 std::vector<Profiler::Row> sorted(const std::map<std::string, Profiler::Row>& rows) {
   std::vector<Profiler::Row> out;
+  out.reserve(rows.size());
   for (const auto& [name, row] : rows) out.push_back(row);
   std::ranges::stable_sort(out, std::greater{}, &Profiler::Row::total_us);
   return out;

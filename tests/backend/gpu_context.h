@@ -1,25 +1,25 @@
 // The devices that GPU tests share: they are slow to make, and keep what they compiled.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
 
 #include "backend/gpu/backend.h"
+#include "masks.h"
 
 namespace wisp::backend::selftest {
 
-// plain: every optional feature of the adapter is switched off.
-inline std::shared_ptr<GpuContext> shared_context(bool plain = false) {
-  static std::shared_ptr<GpuContext> contexts[2];
-  if (!contexts[plain]) {
+// Without a mask the device has all that the adapter offers.
+inline std::shared_ptr<GpuContext> shared_context(const Mask& mask = {"", nullptr}) {
+  static std::map<std::string, std::shared_ptr<GpuContext>> contexts;
+  std::shared_ptr<GpuContext>& context = contexts[mask.name];
+  if (context == nullptr) {
     gpu::DeviceOptions options;
-    options.mask = [plain](gpu::Capabilities& c) {
-      if (!plain) return;
-      c.f16 = c.subgroups = c.packed_dot = c.immediates = false;
-      c.matrices.clear();
-    };
-    contexts[plain] = std::make_shared<GpuContext>(options);
+    if (mask.apply != nullptr) options.mask = mask.apply;
+    context = std::make_shared<GpuContext>(options);
   }
-  return contexts[plain];
+  return context;
 }
 
 }  // namespace wisp::backend::selftest

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "masks.h"
 #include "model_runs.h"
 
 namespace wisp::engine {
@@ -80,6 +81,24 @@ TEST_P(GoldenTest, LogitsAndGreedyTokens) {
   }
 }
 
+// The same model on adapters that lack features.
+class MaskedTest : public testing::TestWithParam<Mask> {};
+
+TEST_P(MaskedTest, LogitsAndTokens) {
+  const Golden golden = load_golden("gguf_llama");
+  LoadedModel model({.model = golden.model,
+                     .device = {.choice = backend::Choice::webgpu, .mask = GetParam().apply}});
+  const auto engine = model.make_engine();
+  const Output out = run_all(*engine, {{.prompt = golden.tokens, .prompt_logits = true}})[0];
+  ASSERT_EQ(out.error, "");
+  ASSERT_EQ(out.logits.size(), golden.logits.size());
+  const Error error = compare(out.logits, golden, golden.tokens.size() / 20);
+  EXPECT_LE(error.largest, 0.03F);
+  EXPECT_LE(error.rms, 0.004F);
+  const Output greedy = run_all(*engine, {{.prompt = golden.tokens, .max_new_tokens = 8}})[0];
+  EXPECT_EQ(greedy.tokens.size(), 8U);
+}
+
 std::string test_name(const testing::TestParamInfo<Param>& info) {
   const auto [name, backend, math] = info.param;
   return std::string(name) + (backend == backend::Choice::cpu ? "_cpu" : "_webgpu") +
@@ -92,6 +111,15 @@ INSTANTIATE_TEST_SUITE_P(Models, GoldenTest,
                                                           backend::Choice::webgpu),
                                           testing::Values(model::Math::exact, model::Math::fast)),
                          test_name);
+
+std::vector<Mask> all_masks() {
+  std::vector<Mask> masks = {kNoFeatures};
+  masks.insert(masks.end(), std::begin(kOneFeatureLess), std::end(kOneFeatureLess));
+  return masks;
+}
+
+INSTANTIATE_TEST_SUITE_P(Masks, MaskedTest, testing::ValuesIn(all_masks()),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace wisp::engine

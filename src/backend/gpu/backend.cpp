@@ -96,6 +96,7 @@ class GpuBackend final : public Backend {
 
   static std::vector<ProfileRow> rows(const std::vector<gpu::Profiler::Row>& times) {
     std::vector<ProfileRow> out;
+    out.reserve(times.size());
     for (const auto& row : times) out.push_back({row.name, row.count, row.total_us});
     return out;
   }

@@ -98,7 +98,7 @@ class PreparedPlan {
   gpu::PipelineCache& cache_;
   const State& state_;
   std::vector<plan::ValueId> kept_;
-  plan::Plan plan_;  // fused
+  plan::Plan plan_;                      // fused
   std::optional<plan::ValueId> logits_;  // of the arg-max
   bool has_head_ = false;
 

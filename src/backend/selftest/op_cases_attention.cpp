@@ -175,6 +175,13 @@ void add_attention_cases(std::vector<OpCase>& cases) {
                  {3, 80},
                  {70},
                  {5, 1, 1}}},
+      // The ranges of a long context are several tiles wide.
+      {.name = "wide_ranges",
+       .num_heads = 4,
+       .num_kv_heads = 2,
+       .head_dim = 32,
+       .max_positions = 9000,
+       .steps = {{80}, {80}, {80}, {20}, {1, 2}}},
       {.name = "long_window",
        .num_heads = 2,
        .head_dim = 40,
