@@ -16,7 +16,7 @@ constexpr std::pair<const char*, Adder> kOps[] = {
     {"rope_kv", add_rope_kv}, {"rms_norm", add_rms_norm},
     {"glu", add_glu},         {"quantize", add_quantize},
     {"add", add_add},         {"embed", add_embed},
-    {"argmax", add_argmax},
+    {"sample", add_sample},
 };
 
 }  // namespace

@@ -86,7 +86,7 @@ void add_glu(const Sweep& sweep, std::vector<CaseSpec>& specs);
 void add_quantize(const Sweep& sweep, std::vector<CaseSpec>& specs);
 void add_add(const Sweep& sweep, std::vector<CaseSpec>& specs);
 void add_embed(const Sweep& sweep, std::vector<CaseSpec>& specs);
-void add_argmax(const Sweep& sweep, std::vector<CaseSpec>& specs);
+void add_sample(const Sweep& sweep, std::vector<CaseSpec>& specs);
 
 // Random rows of a weight, quick to make: a pattern of a few dozen rows again and again, a number
 // that no tile divides.

@@ -187,9 +187,9 @@ void add_embed(const Sweep& sweep, std::vector<CaseSpec>& specs) {
 }
 
 // The plan copies the rows of logits once before.
-void add_argmax(const Sweep& sweep, std::vector<CaseSpec>& specs) {
+void add_sample(const Sweep& sweep, std::vector<CaseSpec>& specs) {
   for (const uint32_t width : asked(sweep.widths, {128256})) {
-    RowsCase c{.op = "argmax",
+    RowsCase c{.op = "sample",
                .type = "f32",
                .shape = fmt::format("{}", width),
                .vocab_size = width,
@@ -200,7 +200,7 @@ void add_argmax(const Sweep& sweep, std::vector<CaseSpec>& specs) {
       const plan::ValueId x = b.input("x", width);
       const plan::ValueId logits = b.value("logits", width, plan::Rows::logits);
       b.op(plan::SelectLogits{.x = x, .out = logits});
-      for (uint32_t i = 0; i < ops; ++i) b.op(plan::Argmax{.logits = logits});
+      for (uint32_t i = 0; i < ops; ++i) b.op(plan::Sample{.logits = logits});
     };
     add(c, sweep, specs);
   }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/sampling.h"
 #include "plan/plan.h"
 
 namespace wisp::backend {
@@ -36,7 +37,7 @@ struct TableUpdate {
 
 // One column: a token of a sequence at a position.
 struct Column {
-  std::optional<int32_t> token;  // nullopt: the slot's last token, as the latest Argmax of that
+  std::optional<int32_t> token;  // nullopt: the slot's last token, as the latest Sample of that
                                  // slot left it on the device
   uint32_t position = 0;
   uint32_t slot = 0;
@@ -49,12 +50,13 @@ struct Step {
   std::vector<Column> columns;  // 1..max_columns
   std::vector<uint32_t>
       logit_columns;  // ascending column indices that want logits; any number up to columns
+  std::vector<RowSampling> sampling;  // one for each logit column; empty: all greedy
   std::vector<TableUpdate> table_updates;
   bool read_logits = false;  // else only the tokens come back
 };
 
 struct StepResult {
-  std::vector<int32_t> tokens;  // argmax of each logit column
+  std::vector<int32_t> tokens;  // chosen for each logit column
   std::vector<uint8_t> finite;  // 0: the row of logits held a NaN or an infinity
   std::vector<float> logits;    // [logit columns, vocab_size] when asked for
 };

@@ -1,5 +1,7 @@
 #include "engine/batch.h"
 
+#include <algorithm>
+
 namespace wisp::engine {
 
 namespace {
@@ -13,6 +15,13 @@ void send_pages(Sequence& sequence, backend::Step& step) {
   sequence.num_pages_sent = sequence.pages.size();
 }
 
+// Rows whose choice is the host's, or nobody's, are greedy ones to the backend.
+backend::RowSampling sampling_of(const Sequence& sequence, uint32_t position) {
+  const SamplingOptions& options = sequence.request.sampling;
+  if (!sequence.chooses(position) || options.needs_history()) return {};
+  return row_sampling(options, position);
+}
+
 }  // namespace
 
 backend::Step make_step(const std::vector<Piece>& pieces) {
@@ -23,6 +32,7 @@ backend::Step make_step(const std::vector<Piece>& pieces) {
     for (uint32_t position = piece.first; position < piece.first + piece.count; ++position) {
       if (sequence.wants_logits(position)) {
         step.logit_columns.push_back(static_cast<uint32_t>(step.columns.size()));
+        step.sampling.push_back(sampling_of(sequence, position));
         step.read_logits = step.read_logits || sequence.reads_logits(position);
       }
       backend::Column column{.token = {}, .position = position, .slot = *sequence.slot};
@@ -30,6 +40,7 @@ backend::Step make_step(const std::vector<Piece>& pieces) {
       step.columns.push_back(column);
     }
   }
+  if (std::ranges::all_of(step.sampling, &backend::RowSampling::greedy)) step.sampling.clear();
   return step;
 }
 

@@ -204,9 +204,9 @@ int32_t Engine::State::choose(const Sequence& sequence, uint32_t position,
                               const backend::StepResult& result, size_t row) const {
   ensure(sequence.tokens.size() == size_t{position} + 1, "engine: a token was chosen out of turn");
   const SamplingOptions& sampling = sequence.request.sampling;
-  const int32_t token = sampling.greedy()
-                            ? result.tokens[row]
-                            : sample(logits_of(result, row), sequence.tokens, position, sampling);
+  const int32_t token = sampling.needs_history()
+                            ? sample(logits_of(result, row), sequence.tokens, position, sampling)
+                            : result.tokens[row];
   ensure(token >= 0 && static_cast<uint32_t>(token) < plans.vocab_size,
          "backend: a chosen token lies outside the vocabulary");
   return token;

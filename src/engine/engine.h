@@ -103,10 +103,10 @@ class Engine {
   // Whether step() has anything to do or to tell.
   bool busy() const;
 
-  // Queues steps on the device, a few ahead while no decision of the host is needed (greedy
-  // sequences go on from the token that the device holds), waits for the oldest one and returns
-  // what became known, which may be nothing. Throws what the backend throws when the device failed;
-  // the engine is then unusable: busy() is false and every further call throws.
+  // Queues steps on the device, a few ahead while no decision of the host is needed (sequences
+  // without a repetition penalty go on from the token that the device chose), waits for the oldest
+  // one and returns what became known, which may be nothing. Throws what the backend throws when
+  // the device failed; the engine is then unusable: busy() is false and every further call throws.
   std::vector<Event> step();
 
   EngineStats stats() const;

@@ -1,8 +1,10 @@
-// Choosing a token from logits on the host.
+// How a request chooses its tokens, and choosing one from logits on the host.
 #pragma once
 
 #include <cstdint>
 #include <span>
+
+#include "backend/sampling.h"
 
 namespace wisp::engine {
 
@@ -18,14 +20,20 @@ struct SamplingOptions {
   uint32_t repeat_last_n = 64;  // tokens that the penalty looks back at
   uint64_t seed = 0;
 
-  bool greedy() const { return temperature <= 0.0F && repeat_penalty == 1.0F; }
+  // Whether a choice depends on the tokens before it: then the host makes it, else the backend.
+  bool needs_history() const { return repeat_penalty != 1.0F; }
 };
 
 // Throws Error naming the option that is out of its range.
 void check(const SamplingOptions& options);
 
-// `history`: prompt and generated tokens so far. The random number depends on (seed, position)
-// alone.
+// What a backend needs to choose the token after `position`, the penalty apart. The random number
+// depends on (seed, position) alone.
+backend::RowSampling row_sampling(const SamplingOptions& options, uint32_t position);
+
+// Chooses on the host; what the backend would choose where it can. `history`: prompt and generated
+// tokens so far. A token of -inf is never chosen. Throws Error naming a logit that is a NaN or
+// +inf.
 int32_t sample(std::span<const float> logits, std::span<const int32_t> history, uint32_t position,
                const SamplingOptions& options);
 

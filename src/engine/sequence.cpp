@@ -28,7 +28,7 @@ bool Sequence::ready() const {
   if (in_prompt()) return !request.prompt_logits || in_flight == 0;
   if (cursor < tokens.size()) return true;
   // A step with several rows of one slot leaves the choice to the host.
-  return request.sampling.greedy() && !request.prompt_logits;
+  return !request.sampling.needs_history() && !request.prompt_logits;
 }
 
 bool Sequence::chooses(uint32_t position) const {
@@ -46,7 +46,7 @@ bool Sequence::wants_logits(uint32_t position) const {
 
 bool Sequence::reads_logits(uint32_t position) const {
   if (position < reported) return false;
-  return reports_logits(position) || (chooses(position) && !request.sampling.greedy());
+  return reports_logits(position) || (chooses(position) && request.sampling.needs_history());
 }
 
 }  // namespace wisp::engine

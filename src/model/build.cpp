@@ -135,7 +135,7 @@ class Builder {
     add(plan::SelectLogits{.x = x, .out = selected}, "head.select");
     const ValueId logits =
         linear(norm(selected, model_.output_norm, "head.norm"), model_.lm_head, {}, "head.logits");
-    add(plan::Argmax{.logits = logits}, "head.argmax");
+    add(plan::Sample{.logits = logits}, "head.sample");
   }
 
   const Model& model_;

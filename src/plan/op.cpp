@@ -17,7 +17,7 @@ void append(std::vector<Id>& list, const std::optional<Id>& id) {
 std::string_view op_kind(const OpBody& body) {
   static constexpr std::array<std::string_view, std::variant_size_v<OpBody>> kNames = {
       "embed",   "rms_norm",  "add", "quantize",      "linear",
-      "rope_kv", "attention", "glu", "select_logits", "argmax"};
+      "rope_kv", "attention", "glu", "select_logits", "sample"};
   return kNames[body.index()];
 }
 
@@ -34,7 +34,7 @@ std::vector<ValueId> inputs(const OpBody& body) {
                         },
                         [](const RopeKv& op) { return std::vector<ValueId>{op.qkv}; },
                         [](const Attention& op) { return std::vector<ValueId>{op.q}; },
-                        [](const Argmax& op) { return std::vector<ValueId>{op.logits}; },
+                        [](const Sample& op) { return std::vector<ValueId>{op.logits}; },
                         [](const auto& op) { return std::vector<ValueId>{op.x}; },
                     },
                     body);
@@ -42,7 +42,7 @@ std::vector<ValueId> inputs(const OpBody& body) {
 
 std::vector<ValueId> outputs(const OpBody& body) {
   return std::visit(Overloaded{
-                        [](const Argmax&) { return std::vector<ValueId>{}; },
+                        [](const Sample&) { return std::vector<ValueId>{}; },
                         [](const Linear& op) {
                           std::vector<ValueId> list = {op.out};
                           if (op.norm) list.push_back(op.norm->out);

@@ -143,14 +143,15 @@ struct SelectLogits {
   ValueId out;
 };
 
-// The lowest index of the largest logit of each row becomes the row's token and its slot's last
-// token; a row with a NaN or an infinity is reported as not finite.
-struct Argmax {
+// Chooses a token from each row of logits, which becomes the row's token and its slot's last token.
+// Greedy rows take the lowest index of the largest logit, others are cut and drawn as the step and
+// backend/sampling.h say. A row with a NaN or an infinity is reported as not finite.
+struct Sample {
   ValueId logits;
 };
 
 using OpBody = std::variant<Embed, RmsNorm, Add, Quantize, Linear, RopeKv, Attention, Glu,
-                            SelectLogits, Argmax>;
+                            SelectLogits, Sample>;
 
 struct Op {
   OpBody body;

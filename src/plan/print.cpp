@@ -81,7 +81,7 @@ struct Printer {
     text += fmt::format(" {}", kActivations[static_cast<size_t>(op.activation)]);
   }
   void operator()(const SelectLogits& op) { value(op.x); }
-  void operator()(const Argmax& op) { value(op.logits); }
+  void operator()(const Sample& op) { value(op.logits); }
 
   void kv(KvLayerId id, uint32_t num_heads) {
     const KvLayer& layer = resources.kv_layers[index(id)];

@@ -241,10 +241,10 @@ class Verifier {
     expect_width(op.out, (*this)[op.x].width);
   }
 
-  void check_op(const Argmax& op) const {
+  void check_op(const Sample& op) const {
     expect_f32(op.logits);
     expect_width(op.logits, resources_.vocab_size);
-    if (!head_) fail("argmax before select_logits");
+    if (!head_) fail("sample before select_logits");
   }
 
   const Plan& plan_;

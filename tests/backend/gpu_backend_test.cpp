@@ -102,7 +102,7 @@ OpCase small_model(uint32_t max_logits) {
   norm(selected, last);
   const plan::ValueId logits = value("logits", 97, ValueType::f32, Rows::logits);
   linear(last, b.weight("head", DType::Q8_0, 97, 64), logits);
-  b.op(plan::Argmax{.logits = logits});
+  b.op(plan::Sample{.logits = logits});
   return std::move(b.result());
 }
 

@@ -42,7 +42,7 @@ class KernelLab(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = json.loads(done.stdout)["rows"]
         self.assertEqual({r["op"] for r in rows}, {"linear", "attention", "rope_kv", "rms_norm",
-                                                   "glu", "quantize", "add", "embed", "argmax"})
+                                                   "glu", "quantize", "add", "embed", "sample"})
         self.assertEqual({r["wrong"] for r in rows}, {""})
         self.assertTrue(any("attention/merge" in r["kernel"] for r in rows))
 

@@ -137,20 +137,24 @@ TEST(Engine, SampledTokensDependOnTheSeed) {
   EXPECT_NE(describe(expected_events(request, options)), first);
 }
 
-TEST(Engine, GreedySequencesRunAheadOnTheDevice) {
-  Rig rig({});
-  rig.engine.add({.prompt = {1, 2}, .max_new_tokens = 50});
-  EventLog log = rig.finish();
-  EXPECT_EQ(rig.backend.num_steps(), 50U);  // no surplus: the length is known
-  EXPECT_GE(rig.backend.max_in_flight(), 3U);
-  EXPECT_EQ(rig.backend.num_chained(), 49U);
-  for (const auto& shape : rig.backend.shapes()) EXPECT_FALSE(shape.read_logits);
+TEST(Engine, GreedyAndSampledSequencesRunAheadOnTheDevice) {
+  for (const float temperature : {0.0F, 0.8F}) {
+    Rig rig({});
+    rig.engine.add(
+        {.prompt = {1, 2}, .max_new_tokens = 50, .sampling = {.temperature = temperature}});
+    EventLog log = rig.finish();
+    EXPECT_EQ(rig.backend.num_steps(), 50U);  // no surplus: the length is known
+    EXPECT_GE(rig.backend.max_in_flight(), 3U);
+    EXPECT_EQ(rig.backend.num_chained(), 49U);
+    for (const auto& shape : rig.backend.shapes()) EXPECT_FALSE(shape.read_logits);
+  }
 }
 
-TEST(Engine, SampledSequencesWaitForTheHost) {
+TEST(Engine, PenalizedSequencesWaitForTheHost) {
   Rig rig({});
-  rig.engine.add(
-      {.prompt = {1, 2}, .max_new_tokens = 20, .sampling = {.temperature = 1.0F, .seed = 3}});
+  rig.engine.add({.prompt = {1, 2},
+                  .max_new_tokens = 20,
+                  .sampling = {.temperature = 1.0F, .repeat_penalty = 1.1F, .seed = 3}});
   rig.engine.add({.prompt = {3, 4}, .max_new_tokens = 20});
   rig.finish();
   EXPECT_EQ(rig.backend.num_chained(), 0U);

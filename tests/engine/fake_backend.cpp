@@ -48,6 +48,8 @@ backend::Ticket FakeBackend::submit(backend::PlanHandle plan, const backend::Ste
   ensure(step.columns.size() <= capacity, "fake: more columns than the plan has");
   check_order(step, prefill);
 
+  ensure(step.sampling.empty() || step.sampling.size() == step.logit_columns.size(),
+         "fake: sampling is not one for each logit column");
   for (const backend::TableUpdate& update : step.table_updates) update_table(update);
   InFlight started;
   for (const backend::Column& column : step.columns) write_column(column, prefill, started);
@@ -161,6 +163,11 @@ void FakeBackend::read_row(const backend::Step& step, uint32_t column,
   if (!finite) logits[0] = std::numeric_limits<float>::quiet_NaN();
   Slot& slot = slots_[wanted.slot];
   slot.last_token = fake_argmax(logits);
+  const size_t row = result.tokens.size();
+  if (finite && !step.sampling.empty() && !step.sampling[row].greedy()) {
+    const float best = logits[static_cast<size_t>(*slot.last_token)];
+    slot.last_token = static_cast<int32_t>(backend::sample(logits, best, step.sampling[row]));
+  }
   slot.last_position = wanted.position;
   result.tokens.push_back(*slot.last_token);
   result.finite.push_back(finite ? 1 : 0);

@@ -92,9 +92,7 @@ std::vector<Event> expected_events(const Request& request, const RigOptions& opt
     }
     if (tell) event.logits = logits;
     if (choose) {
-      const int32_t token = request.sampling.greedy()
-                                ? fake_argmax(logits)
-                                : sample(logits, tokens, position, request.sampling);
+      const int32_t token = sample(logits, tokens, position, request.sampling);
       event.token = token;
       tokens.push_back(token);
       bool ends = false;

@@ -19,7 +19,12 @@ std::vector<Request> mixed_requests(size_t count, uint32_t vocab, uint32_t max_p
   std::vector<Request> requests;
   for (size_t i = 0; i < count; ++i) {
     Request request{.max_new_tokens = 1 + static_cast<uint32_t>(random() % 12),
-                    .generated_logits = true};
+                    .generated_logits = i % 4 != 1};
+    if (i % 2 == 1) {
+      request.sampling = {.temperature = 0.8F, .min_p = 0.01F, .seed = i};
+      if (i % 3 != 0) request.sampling.top_k = 30;
+      if (i % 5 != 0) request.sampling.top_p = 0.95F;
+    }
     const uint32_t length = i == 0 ? 1 : 1 + static_cast<uint32_t>(random() % max_prompt);
     for (uint32_t t = 0; t < length; ++t)
       request.prompt.push_back(static_cast<int32_t>(random() % vocab));
@@ -64,6 +69,24 @@ TEST_P(InvarianceTest, AloneAndAmongOthers) {
       expect_equal(together[i], alone[i],
                    "seed " + std::to_string(seed) + " request " + std::to_string(i));
     }
+  }
+}
+
+// The host chooses where the penalty may look back, even at no token; else the backend does.
+TEST_P(InvarianceTest, SampledByTheBackendAsByTheHost) {
+  const auto [name, backend] = GetParam();
+  const Golden golden = load_golden(name);
+  LoadedModel model = load(golden, backend, 2, {});
+  for (const uint64_t seed : {1, 2, 3}) {
+    Request request{.prompt = {golden.tokens.begin(), golden.tokens.begin() + 5},
+                    .max_new_tokens = 20,
+                    .sampling = {.temperature = 1.5F, .top_k = 100, .top_p = 0.98F, .seed = seed}};
+    const Output by_backend = run_all(*model.make_engine(), {request})[0];
+    expect_equal(run_all(*model.make_engine(), {request})[0], by_backend, "again");
+    request.sampling.repeat_penalty = 2.0F;
+    request.sampling.repeat_last_n = 0;
+    expect_equal(run_all(*model.make_engine(), {request})[0], by_backend, "by the host");
+    EXPECT_EQ(by_backend.tokens.size(), 20U);
   }
 }
 

@@ -85,7 +85,7 @@ TEST(Sampler, PenaltyAlsoAtTemperatureZero) {
   const std::vector<float> logits = {2.0F, 1.5F, -1.0F, 1.0F};
   const std::vector<int32_t> history = {3, 0, 1};
   SamplingOptions options{.repeat_penalty = 2.0F};
-  EXPECT_FALSE(options.greedy());
+  EXPECT_TRUE(options.needs_history());
   EXPECT_EQ(sample(logits, history, 0, options), 0);  // 1, 0.75, -1, 0.5
   options.repeat_last_n = 1;
   EXPECT_EQ(sample(logits, std::vector<int32_t>{1, 0}, 0, options), 1);

@@ -192,9 +192,9 @@ TEST(Scheduler, APreemptedOneLeavesTheTurnToTheOthers) {
 TEST(Scheduler, AThinStepWaitsForTheHost) {
   Driver driver(options());
   driver.add(10, 10);
-  Request sampled{.prompt = random_tokens(9, 10, 32), .max_new_tokens = 10};
-  sampled.sampling.temperature = 1.0F;
-  driver.scheduler.add(RequestId{50}, sampled);
+  Request penalized{.prompt = random_tokens(9, 10, 32), .max_new_tokens = 10};
+  penalized.sampling.repeat_penalty = 1.5F;
+  driver.scheduler.add(RequestId{50}, penalized);
   driver.next();
   EXPECT_TRUE(driver.next().empty());
   driver.come_back();

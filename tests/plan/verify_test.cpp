@@ -22,7 +22,7 @@ Resources small_resources() {
   return r;
 }
 
-// embed -> norm -> quantize -> linear; select -> head -> argmax.
+// embed -> norm -> quantize -> linear; select -> head -> sample.
 Plan small_plan() {
   Plan p{.name = "test", .max_columns = 4, .max_logits = 2};
   p.values = {
@@ -40,7 +40,7 @@ Plan small_plan() {
       {SelectLogits{ValueId{1}, ValueId{4}}, KernelClass::decode, "select"},
       {Linear{.x = ValueId{4}, .weight = WeightId{3}, .out = ValueId{5}}, KernelClass::decode,
        "head"},
-      {Argmax{ValueId{5}}, KernelClass::decode, "argmax"},
+      {Sample{ValueId{5}}, KernelClass::decode, "sample"},
   };
   return p;
 }
@@ -75,7 +75,7 @@ TEST(Verify, NamesWhatIsWrong) {
        [](Plan& p, Resources&) { p.ops.insert(p.ops.begin() + 1, p.ops[0]); }},
       {"width", "expected 64", [](Plan& p, Resources&) { p.values[1].width = 32; }},
       {"unknown value", "does not exist",
-       [](Plan& p, Resources&) { body<Argmax>(p, 6).logits = ValueId{99}; }},
+       [](Plan& p, Resources&) { body<Sample>(p, 6).logits = ValueId{99}; }},
       {"unknown weight", "does not exist",
        [](Plan& p, Resources&) { body<Embed>(p, 0).table = WeightId{99}; }},
       {"group", "group 0", [](Plan& p, Resources&) { body<RmsNorm>(p, 1).group = 0; }},

@@ -70,7 +70,7 @@ class CpuBackend final : public Backend {
   void run_ops(Prepared& prepared, const Step& step, std::span<const ColumnView> columns,
                size_t begin, size_t end, std::span<const uint32_t> logit_columns,
                StepResult& result);
-  void run_argmax(const OpContext& context, const plan::Argmax& op, const Step& step,
+  void run_sample(const OpContext& context, const plan::Sample& op, const Step& step,
                   StepResult& result);
 
   ThreadPool pool_;
@@ -225,26 +225,35 @@ void CpuBackend::run_ops(Prepared& prepared, const Step& step, std::span<const C
                    [&](const plan::Attention& body) { run_attention(context, body); },
                    [&](const plan::Glu& body) { run_glu(context, body); },
                    [&](const plan::SelectLogits& body) { run_select_logits(context, body); },
-                   [&](const plan::Argmax& body) { run_argmax(context, body, step, result); },
+                   [&](const plan::Sample& body) { run_sample(context, body, step, result); },
                },
                op.body);
     if (timed) op_times_.add(profile_name(op), std::chrono::steady_clock::now() - start);
   }
 }
 
-void CpuBackend::run_argmax(const OpContext& context, const plan::Argmax& op, const Step& step,
+void CpuBackend::run_sample(const OpContext& context, const plan::Sample& op, const Step& step,
                             StepResult& result) {
   const size_t vocab = context.width(op.logits);
   const size_t rows = context.logit_columns.size();
   const float* logits = context.floats(op.logits);
-  std::vector<Best> best(rows);
+  const size_t done = result.tokens.size();  // rows of earlier passes
+  const auto choose = [&](size_t row) {
+    const std::span<const float> all(logits + row * vocab, vocab);
+    Best best = argmax(all);
+    if (best.finite && !step.sampling.empty() && !step.sampling[done + row].greedy()) {
+      best.index = sample(all, all[best.index], step.sampling[done + row]);
+    }
+    return best;
+  };
+  std::vector<Best> chosen(rows);
   for_rows(context, rows, vocab, [&](size_t begin, size_t end, size_t) {
-    for (size_t row = begin; row < end; ++row) best[row] = argmax({logits + row * vocab, vocab});
+    for (size_t row = begin; row < end; ++row) chosen[row] = choose(row);
   });
   for (size_t row = 0; row < rows; ++row) {
-    const auto token = static_cast<int32_t>(best[row].index);
+    const auto token = static_cast<int32_t>(chosen[row].index);
     result.tokens.push_back(token);
-    result.finite.push_back(best[row].finite ? 1 : 0);
+    result.finite.push_back(chosen[row].finite ? 1 : 0);
     last_tokens_[context.columns[context.logit_columns[row]].slot] = token;
   }
   if (step.read_logits) {

@@ -60,6 +60,10 @@ void check_columns(const plan::Plan& plan, const Step& step, uint32_t max_slots)
     if (seen[column.slot]) fail("column {}: slot {} comes a second time", i, column.slot);
     seen[column.slot] = true;
   }
+  if (!step.sampling.empty() && step.sampling.size() != step.logit_columns.size()) {
+    fail("{} rows of sampling for {} logit columns", step.sampling.size(),
+         step.logit_columns.size());
+  }
   for (size_t i = 0; i < step.logit_columns.size(); ++i) {
     const uint32_t column = step.logit_columns[i];
     if (column >= step.columns.size()) {

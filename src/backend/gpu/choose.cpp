@@ -112,30 +112,6 @@ std::vector<KernelUse> choose_op(const plan::SelectLogits& op, plan::KernelClass
   return {std::move(use)};
 }
 
-std::vector<KernelUse> choose_op(const plan::Argmax& op, plan::KernelClass,
-                                 const ChooseContext& c) {
-  const plan::Value& logits = c.plan[op.logits];
-  const uint32_t chunks = div_up(logits.width, kArgmaxChunk);
-  KernelUse chunk = pointwise("argmax chunks", "argmax_chunk.wgsl", true, 1);
-  chunk.grid.x = chunks;
-  chunk.spec.workgroup_size = {256, 1, 1};
-  chunk.spec.constants.emplace_back("CHUNK", kArgmaxChunk);
-  chunk.spec.constants.emplace_back("CHUNKS", chunks);
-  chunk.spec.constants.emplace_back("WIDTH", logits.width);
-  chunk.spec.constants.emplace_back("X_STRIDE", value_stride(logits));
-  chunk.bindings.push_back({"out", Bound::argmax_chunks});
-  chunk.bindings.push_back(value_binding("logits", op.logits));
-  KernelUse row = pointwise("argmax rows", "argmax_row.wgsl", true, 1);
-  row.spec.constants.emplace_back("CHUNKS", chunks);
-  row.spec.constants.emplace_back("WIDTH", logits.width);
-  row.bindings.push_back({"results", Bound::results});
-  row.bindings.push_back({"chunks", Bound::argmax_chunks});
-  row.bindings.push_back({"logit_columns", Bound::logit_columns});
-  row.bindings.push_back({"columns", Bound::columns});
-  row.bindings.push_back({"last_tokens", Bound::last_tokens});
-  return {std::move(chunk), std::move(row)};
-}
-
 }  // namespace
 
 void add_codec(gpu::KernelSpec& spec, const ChooseContext& c, const plan::Weight& weight) {

@@ -31,7 +31,11 @@ enum class Bound : uint8_t {
   logit_columns,  // u32 [logit rows]
   tiles,          // u32 [tiles][first column, columns, 0, 0] of prefill attention
   results,        // u32 [logit rows][token, finite]
-  argmax_chunks,  // u32 [logit rows][chunks][4]
+  sampling,       // SamplingWords [logit rows]
+  chunk_bests,    // u32 [rows of a pass][chunks of kBestChunk][4], and what the other kernels of
+  chunk_masses,   // Sample keep: u32 [rows of a pass][chunks of kSampleChunk][4],
+  selections,     // kSelectionsBytes a row,
+  histograms,     // kHistogramsBytes a row
   range_values,   // f32 [columns][heads][ranges][value_dim] of split attention
   range_stats,    // f32 [columns][heads][ranges][2]
   unused,         // declared but not read by this variant
@@ -58,11 +62,13 @@ struct Condition {
   uint32_t max_rows = std::numeric_limits<uint32_t>::max();
   uint32_t min_ranges = 0;
   uint32_t max_ranges = std::numeric_limits<uint32_t>::max();
+  uint32_t min_sampling = 0;  // the highest level of a pass's rows (sampling.h)
 };
 
 struct KernelUse {
   gpu::KernelSpec spec;
   std::vector<Binding> bindings;
+  std::vector<uint32_t> params;  // words of the kernel's params struct
   Grid grid;
   Condition when;
 };
@@ -85,8 +91,6 @@ std::vector<KernelUse> choose(const plan::Op& op, const ChooseContext& context);
 uint32_t keys_per_range(uint32_t page_stride);
 uint32_t max_ranges(uint32_t page_stride);
 
-// Elements of a row of logits that one workgroup of the arg-max reads.
-inline constexpr uint32_t kArgmaxChunk = 4096;
 // Columns of one slot in a tile of prefill attention.
 inline constexpr uint32_t kPrefillTile = 32;
 

@@ -5,7 +5,9 @@ namespace wisp::backend::webgpu {
 namespace {
 
 constexpr uint32_t kDecodeInvocations = 128;  // and keys of a tile
+constexpr uint32_t kMergeInvocations = 256;
 constexpr uint32_t kMaxHeadTile = 4;
+constexpr uint32_t kMaxRanges = 128;
 
 const plan::KvLayer& kv_layer(const ChooseContext& c, plan::KvLayerId id) {
   const plan::KvLayer& kv = c.resources.kv_layers[plan::index(id)];
@@ -101,10 +103,11 @@ KernelUse merge(const plan::Attention& op, const ChooseContext& c) {
   const plan::KvLayer& kv = kv_layer(c, op.kv_layer);
   KernelUse use;
   use.spec = {.label = "attention decode, merge", .file = "attention/merge.wgsl"};
-  use.spec.workgroup_size = {64, 1, 1};
-  if (c.plan[op.out].type == plan::ValueType::q8) add_reduce(use.spec, c.capabilities, 8);
+  use.spec.workgroup_size = {kMergeInvocations, 1, 1};
+  add_reduce(use.spec, c.capabilities, team_size(c.capabilities, 32));
   add_out(use.spec, c, op.out);
   add_score(use, op);
+  const uint32_t value_slots = std::bit_ceil(kv.value_dim / 4);
   auto& constants = use.spec.constants;
   constants.emplace_back("LOGIT_ROWS", false);
   constants.emplace_back("HEADS", op.num_heads);
@@ -116,7 +119,10 @@ KernelUse merge(const plan::Attention& op, const ChooseContext& c) {
                   {"partial_values", Bound::range_values},
                   {"columns", Bound::columns},
                   {"partial_stats", Bound::range_stats}};
-  use.grid.x = div_up(op.num_heads * (kv.value_dim / 4), 64);
+  constants.emplace_back("OCTETS", kMergeInvocations / 8);
+  constants.emplace_back("VALUE_SLOTS", value_slots);
+  constants.emplace_back("RANGE_LANES", kMergeInvocations / value_slots);
+  use.grid.x = op.num_heads;
   use.when.min_ranges = 2;
   return use;
 }
@@ -155,11 +161,10 @@ KernelUse prefill(const plan::Attention& op, const ChooseContext& c) {
 
 }  // namespace
 
-// 128 positions a range, more where a slot has more than 8,192: at most 64 ranges to be merged.
+// 128 positions a range, more where a slot has more than kMaxRanges of them.
 uint32_t keys_per_range(uint32_t page_stride) {
   const uint64_t positions = uint64_t{page_stride} * plan::kPageTokens;
-  return static_cast<uint32_t>(
-      std::max<uint64_t>(kDecodeInvocations, std::bit_ceil(ceil_div(positions, 64))));
+  return static_cast<uint32_t>(round_up(ceil_div(positions, kMaxRanges), kDecodeInvocations));
 }
 
 uint32_t max_ranges(uint32_t page_stride) {

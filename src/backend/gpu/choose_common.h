@@ -90,5 +90,7 @@ std::vector<KernelUse> choose_op(const plan::RopeKv& op, plan::KernelClass kerne
                                  const ChooseContext& c);
 std::vector<KernelUse> choose_op(const plan::Attention& op, plan::KernelClass kernel_class,
                                  const ChooseContext& c);
+std::vector<KernelUse> choose_op(const plan::Sample& op, plan::KernelClass kernel_class,
+                                 const ChooseContext& c);
 
 }  // namespace wisp::backend::webgpu

@@ -11,7 +11,8 @@ namespace wisp::backend::webgpu {
 // The same plan with fewer ops; `kept` values are still made.
 // - A Quantize that is the only reader of a norm, a GLU or decode attention is drawn into that op,
 //   whose `out` is then the q8 value. The results have the same bits.
-// - A GLU, and a norm, that write q8 values are drawn into the Linear with q8 inputs before them. The
+// - A GLU, and a norm, that write q8 values are drawn into the Linear with q8 inputs before them.
+// The
 //   norm's RMS factor then multiplies the sums of the Linears that read it (plan::NormOut), so
 //   results differ by rounding.
 plan::Plan fuse(const plan::Plan& plan, const plan::Resources& resources,

@@ -5,6 +5,7 @@
 
 #include "backend/gpu/fuse.h"
 #include "backend/gpu/layout.h"
+#include "base/checked.h"
 #include "base/error.h"
 #include "plan/memory.h"
 
@@ -43,7 +44,7 @@ PreparedPlan::PreparedPlan(gpu::Device& device, gpu::PipelineCache& cache, const
       head_(device),
       results_read_(device, kMaxStepsInFlight, uint64_t{plan.max_columns} * 8) {
   has_head_ = find_op<plan::SelectLogits>(plan_) != nullptr;
-  if (const auto* argmax = find_op<plan::Argmax>(plan_)) logits_ = argmax->logits;
+  if (const auto* sample = find_op<plan::Sample>(plan_)) logits_ = sample->logits;
   make_values();
   make_step_buffers();
   record();
@@ -80,8 +81,13 @@ void PreparedPlan::make_step_buffers() {
   results_ = make(columns * 8, "results");
   unused_ = make(256, "unused");
   if (logits_) {
-    const uint64_t chunks = (plan_[*logits_].width + kArgmaxChunk - 1) / kArgmaxChunk;
-    argmax_chunks_ = make(plan_.max_logits * chunks * 16, "argmax chunks");
+    const uint32_t width = plan_[*logits_].width;
+    const uint64_t rows = plan_.max_logits;
+    sampling_ = make(columns * sizeof(SamplingWords), "sampling");
+    chunk_bests_ = make(rows * ceil_div(width, kBestChunk) * 16, "chunk bests");
+    chunk_masses_ = make(rows * ceil_div(width, kSampleChunk) * 16, "chunk masses");
+    selections_ = make(rows * kSelectionsBytes, "selections");
+    histograms_ = make(rows * kHistogramsBytes, "histograms");
   }
   // One pair for all layers: their attention runs one after the other.
   uint64_t values = 0;
@@ -125,7 +131,8 @@ void PreparedPlan::record() {
   for (size_t i = 0; i < uses.size(); ++i) {
     const plan::Op& op = *op_of_use[i];
     head = head || std::holds_alternative<plan::SelectLogits>(op.body);
-    gpu::Dispatch dispatch{.name = profile_name(op), .kernel = kernels[i]};
+    gpu::Dispatch dispatch{
+        .name = profile_name(op), .kernel = kernels[i], .params = std::move(uses[i].params)};
     if (plan::op_kind(op.body) == "attention") dispatch.name = kernels[i]->label();
     for (const gpu::Binding& wanted : kernels[i]->bindings()) {
       const auto found = std::ranges::find(uses[i].bindings, wanted.name, &Binding::name);
@@ -172,8 +179,16 @@ gpu::Slice PreparedPlan::resolve(const Binding& binding) const {
       return whole(tiles_);
     case Bound::results:
       return whole(results_);
-    case Bound::argmax_chunks:
-      return whole(argmax_chunks_);
+    case Bound::sampling:
+      return whole(sampling_);
+    case Bound::chunk_bests:
+      return whole(chunk_bests_);
+    case Bound::chunk_masses:
+      return whole(chunk_masses_);
+    case Bound::selections:
+      return whole(selections_);
+    case Bound::histograms:
+      return whole(histograms_);
     case Bound::range_values:
       return whole(range_values_);
     case Bound::range_stats:

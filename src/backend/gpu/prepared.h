@@ -12,6 +12,7 @@
 
 #include "backend/backend.h"
 #include "backend/gpu/choose.h"
+#include "backend/gpu/sampling.h"
 #include "backend/gpu/state.h"
 #include "gpu/buffer.h"
 #include "gpu/kernel.h"
@@ -72,6 +73,7 @@ class PreparedPlan {
     uint32_t rows = 0;
     uint32_t ranges = 0;
     uint32_t tiles = 0;
+    uint32_t sampling = 0;
   };
   // What kernels read first; the layout of kernels/lib/step.wgsl.
   struct StepInfo {
@@ -79,7 +81,8 @@ class PreparedPlan {
     uint32_t logit_rows = 0;
     uint32_t first_logit = 0;
     uint32_t ranges = 0;
-    uint32_t zero[4] = {};  // and padding
+    uint32_t sampling = 0;
+    uint32_t zero[3] = {};  // and padding
   };
 
   gpu::Buffer make(uint64_t bytes, std::string_view label,
@@ -90,6 +93,7 @@ class PreparedPlan {
   gpu::Slice resolve(const Binding& binding) const;
   void check(const Step& step) const;
   void write_step(const Step& step);
+  uint32_t sampling_level(uint32_t first_row, uint32_t rows) const;
   void set_counts(Part& part, uint32_t rows);
   void add_logits_read(gpu::Commands& commands, PendingStep& pending, uint32_t rows);
   void take_logits(PendingStep& pending);
@@ -99,17 +103,19 @@ class PreparedPlan {
   const State& state_;
   std::vector<plan::ValueId> kept_;
   plan::Plan plan_;                      // fused
-  std::optional<plan::ValueId> logits_;  // of the arg-max
+  std::optional<plan::ValueId> logits_;  // of Sample
   bool has_head_ = false;
 
   std::vector<gpu::Buffer> buffers_;
   std::vector<uint32_t> buffer_of_value_;
-  gpu::Buffer step_info_, columns_, logit_columns_, tiles_, results_, argmax_chunks_;
+  gpu::Buffer step_info_, columns_, logit_columns_, tiles_, results_;
+  gpu::Buffer sampling_, chunk_bests_, chunk_masses_, selections_, histograms_;
   gpu::Buffer range_values_, range_stats_, unused_;
   uint64_t work_bytes_ = 0;
   uint64_t steps_timed_ = 0;
 
   std::vector<std::array<uint32_t, 4>> column_words_, tile_words_;
+  std::vector<SamplingWords> sampling_words_;  // of the step's logit rows; empty: all greedy
   StepInfo info_;
   Part body_, head_;
   gpu::Readback results_read_;

@@ -36,6 +36,10 @@ void PreparedPlan::check(const Step& step) const {
       fail("token {} is not in the vocabulary of {}", *column.token, state_.resources.vocab_size);
     }
   }
+  if (!step.sampling.empty() && step.sampling.size() != step.logit_columns.size()) {
+    fail("{} rows of sampling for {} logit columns", step.sampling.size(),
+         step.logit_columns.size());
+  }
   for (size_t i = 0; i < step.logit_columns.size(); ++i) {
     if (step.logit_columns[i] >= k ||
         (i > 0 && step.logit_columns[i] <= step.logit_columns[i - 1])) {
@@ -66,24 +70,44 @@ void PreparedPlan::write_step(const Step& step) {
            .logit_rows = 0,
            .first_logit = 0,
            .ranges = last / keys_per_range(state_.page_stride) + 1,
+           .sampling = 0,
            .zero = {}};
   device_.write(columns_, 0, bytes_of(column_words_));
   device_.write(tiles_, 0, bytes_of(tile_words_));
   if (!step.logit_columns.empty()) {
     device_.write(logit_columns_, 0, bytes_of(step.logit_columns));
   }
+  sampling_words_.clear();
+  if (!logits_ || step.sampling.empty()) return;
+  for (const RowSampling& row : step.sampling) {
+    sampling_words_.push_back(sampling_words(row, plan_[*logits_].width));
+  }
+  device_.write(sampling_, 0, bytes_of(sampling_words_));
+}
+
+uint32_t PreparedPlan::sampling_level(uint32_t first_row, uint32_t rows) const {
+  if (sampling_words_.empty()) return 0;
+  uint32_t level = 0;
+  for (uint32_t row = first_row; row < first_row + rows; ++row) {
+    level = std::max(level, sampling_words_[row].level);
+  }
+  return level;
 }
 
 void PreparedPlan::set_counts(Part& part, uint32_t rows) {
   const auto tiles = static_cast<uint32_t>(tile_words_.size());
-  if (part.rows == rows && part.ranges == info_.ranges && part.tiles == tiles) return;
+  if (part.rows == rows && part.ranges == info_.ranges && part.tiles == tiles &&
+      part.sampling == info_.sampling) {
+    return;
+  }
   part.rows = rows;
   part.ranges = info_.ranges;
   part.tiles = tiles;
+  part.sampling = info_.sampling;
   for (const Item& item : part.items) {
     const Condition& when = item.when;
     if (rows < when.min_rows || rows > when.max_rows || info_.ranges < when.min_ranges ||
-        info_.ranges > when.max_ranges) {
+        info_.ranges > when.max_ranges || info_.sampling < when.min_sampling) {
       part.recording.set_workgroups(item.step, 0, 0, 0);
       continue;
     }
@@ -105,6 +129,7 @@ PendingStep PreparedPlan::submit(const Step& step, const StepTiming& timing) {
   for (uint32_t first = 0;; first += info_.logit_rows) {
     info_.first_logit = first;
     info_.logit_rows = std::min(pending.rows - first, plan_.max_logits);
+    info_.sampling = sampling_level(first, info_.logit_rows);
     const bool last = first + info_.logit_rows >= pending.rows;
     device_.write(step_info_, 0, std::as_bytes(std::span(&info_, 1)));
     gpu::Commands commands(device_, timing.profiler, timing.whole ? plan_.name : "");

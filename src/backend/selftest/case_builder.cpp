@@ -122,4 +122,8 @@ void CaseBuilder::set_input(plan::ValueId value, const std::vector<float>& value
   }
 }
 
+void CaseBuilder::set_sampling(std::vector<RowSampling> sampling) {
+  case_.steps.back().step.sampling = std::move(sampling);
+}
+
 }  // namespace wisp::backend::selftest

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <set>
 #include <string_view>
@@ -33,6 +34,8 @@ std::string rows_text(const webgpu::Condition& when) {
     text = fmt::format("{}-{}", when.min_rows, when.max_rows);
   }
   if (when.min_ranges > 1) text += ", split keys";
+  constexpr std::array<std::string_view, 4> kSampling = {"", ", sampled", ", cut", ", cut twice"};
+  text += kSampling.at(when.min_sampling);
   return text;
 }
 

@@ -135,8 +135,11 @@ OpCase columns_alone(const OpCase& op_case) {
       single.step.read_logits = whole.step.read_logits;
       if (i == 0) single.step.table_updates = whole.step.table_updates;
       const auto& wanted = whole.step.logit_columns;
-      if (std::find(wanted.begin(), wanted.end(), i) != wanted.end()) {
+      const auto found = std::find(wanted.begin(), wanted.end(), i);
+      if (found != wanted.end()) {
         single.step.logit_columns = {0};
+        const auto row = static_cast<size_t>(found - wanted.begin());
+        if (!whole.step.sampling.empty()) single.step.sampling = {whole.step.sampling[row]};
       }
       for (const Input& input : whole.inputs) {
         const auto bytes = static_cast<ptrdiff_t>(plan::row_bytes(op_case.plan[input.value]));
@@ -321,6 +324,7 @@ std::vector<OpCase> op_cases() {
   add_fused_cases(cases);
   add_pointwise_cases(cases);
   add_head_cases(cases);
+  add_sample_cases(cases);
   return cases;
 }
 

@@ -110,6 +110,8 @@ class CaseBuilder {
   std::vector<Column> next_columns(uint32_t slot, uint32_t count);
   // Replaces an input of the last step.
   void set_input(plan::ValueId value, const std::vector<float>& values);
+  // How the last step's logit columns choose.
+  void set_sampling(std::vector<RowSampling> sampling);
 
   Random& random() { return random_; }
   OpCase& result() { return case_; }
@@ -138,5 +140,6 @@ void add_attention_cases(std::vector<OpCase>& cases);
 void add_fused_cases(std::vector<OpCase>& cases);
 void add_pointwise_cases(std::vector<OpCase>& cases);
 void add_head_cases(std::vector<OpCase>& cases);
+void add_sample_cases(std::vector<OpCase>& cases);
 
 }  // namespace wisp::backend::selftest

@@ -1,4 +1,4 @@
-// SelectLogits and Argmax, alone and as a small head behind them, also in several passes.
+// SelectLogits and Sample, alone and as a small head behind them, also in several passes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ CaseBuilder argmax_builder(std::string name, uint32_t vocab, uint32_t max_logits
   *x = b.input("x", vocab);
   const plan::ValueId logits = b.value("logits", vocab, Rows::logits);
   b.op(plan::SelectLogits{.x = *x, .out = logits});
-  b.op(plan::Argmax{.logits = logits});
+  b.op(plan::Sample{.logits = logits});
   return b;
 }
 
@@ -79,7 +79,7 @@ OpCase passes_case(uint32_t max_logits) {
                     .out = logits,
                     .bias = {},
                     .residual = {}});
-  b.op(plan::Argmax{.logits = logits});
+  b.op(plan::Sample{.logits = logits});
   b.result().bound = 1e-5;
   b.step(b.next_columns(0, 1), {}, true);
   b.step(b.next_columns(0, 65), first_numbers(65), true);
@@ -87,7 +87,7 @@ OpCase passes_case(uint32_t max_logits) {
   return std::move(b.result());
 }
 
-// Columns without a token take what the latest Argmax of their slot found.
+// Columns without a token take what the latest Sample of their slot found.
 OpCase last_token_case() {
   CaseBuilder b("last_token", KernelClass::decode, {.max_logits = 4});
   b.result().resources.vocab_size = 67;
@@ -101,7 +101,7 @@ OpCase last_token_case() {
                     .out = logits,
                     .bias = {},
                     .residual = {}});
-  b.op(plan::Argmax{.logits = logits});
+  b.op(plan::Sample{.logits = logits});
   b.output(embedded, 1e-6);
   const auto without_tokens = [](std::vector<Column> columns) {
     for (Column& column : columns) column.token.reset();

@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "backend/selftest/reference_sample.h"
 #include "base/error.h"
 #include "formats/half.h"
 
@@ -263,14 +264,19 @@ class Reference {
     at(op.out) = std::move(rows);
   }
 
-  void apply(const plan::Argmax& op) {
+  void apply(const plan::Sample& op) {
     const Matrix& logits = at(op.logits);
     for (size_t r = 0; r < logits.size(); ++r) {
       const auto& row = logits[r];
       const auto best = std::max_element(row.begin(), row.end());
       const bool finite =
           std::all_of(row.begin(), row.end(), [](double v) { return std::isfinite(v); });
-      const auto token = static_cast<int32_t>(best - row.begin());
+      auto token = static_cast<int32_t>(best - row.begin());
+      if (finite && !step_->sampling.empty()) {
+        const std::optional<uint32_t> sampled = sample_reference(row, step_->sampling[r]);
+        ensure(sampled.has_value(), "no token of a case hangs on rounding");
+        token = static_cast<int32_t>(*sampled);
+      }
       last_token_[step_->columns[step_->logit_columns[r]].slot] = token;
       result_.tokens.push_back(token);
       result_.finite.push_back(finite ? 1 : 0);
