@@ -3,12 +3,11 @@
 // of a head. It walks tiles of 32 absolute positions twice: for the largest score of each row, then
 // for exp(score - largest) and the weighted sum of the values, so that nothing is rescaled. Keys that
 // a row does not see add zeros: its bits do not depend on the other rows.
-// Includes: kv/read_*. Dispatch: x over tiles of heads, y over tiles of columns.
+// Includes: kv/read_*, out/*. Dispatch: x over tiles of heads, y over tiles of columns.
 //! include lib/step.wgsl
 //! include lib/to_halves.wgsl
 //! include kv/pages.wgsl
 //! include attention/score.wgsl
-@group(0) @binding(1) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> q: array<f32>;
 @group(0) @binding(7) var<storage, read> tiles: array<vec4<u32>>;  // first column, columns
 
@@ -83,68 +82,15 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let seen = vec2<u32>(first_key(position0), position0 + count);
   let s_at = subgroup * 16u * S_PITCH;
   let p_at = subgroup * 16u * P_PITCH;
-  var q0 = coop_mat16x16<f16, A>();
-  var q1 = coop_mat16x16<f16, A>();
-  var q2 = coop_mat16x16<f16, A>();
-  var q3 = coop_mat16x16<f16, A>();
-  var q4 = coop_mat16x16<f16, A>();
-  var q5 = coop_mat16x16<f16, A>();
-  var q6 = coop_mat16x16<f16, A>();
-  var q7 = coop_mat16x16<f16, A>();
-  load_queries(column0, count, wid.x * HEAD_TILE, 0u, lid);
+  //! unroll d KEY_TILES
+  load_queries(column0, count, wid.x * HEAD_TILE, $d, lid);
   workgroupBarrier();
-  q0 = coopLoadT<coop_mat16x16<f16, A>>(&kv_tile[subgroup * 16u * Q_PITCH], Q_PITCH);
+  let q$d = coopLoadT<coop_mat16x16<f16, A>>(&kv_tile[subgroup * 16u * Q_PITCH], Q_PITCH);
   workgroupBarrier();
-  if (HEAD_DIM > 16u) {
-    load_queries(column0, count, wid.x * HEAD_TILE, 1u, lid);
-    workgroupBarrier();
-    q1 = coopLoadT<coop_mat16x16<f16, A>>(&kv_tile[subgroup * 16u * Q_PITCH], Q_PITCH);
-    workgroupBarrier();
-  }
-  if (HEAD_DIM > 32u) {
-    load_queries(column0, count, wid.x * HEAD_TILE, 2u, lid);
-    workgroupBarrier();
-    q2 = coopLoadT<coop_mat16x16<f16, A>>(&kv_tile[subgroup * 16u * Q_PITCH], Q_PITCH);
-    workgroupBarrier();
-  }
-  if (HEAD_DIM > 48u) {
-    load_queries(column0, count, wid.x * HEAD_TILE, 3u, lid);
-    workgroupBarrier();
-    q3 = coopLoadT<coop_mat16x16<f16, A>>(&kv_tile[subgroup * 16u * Q_PITCH], Q_PITCH);
-    workgroupBarrier();
-  }
-  if (HEAD_DIM > 64u) {
-    load_queries(column0, count, wid.x * HEAD_TILE, 4u, lid);
-    workgroupBarrier();
-    q4 = coopLoadT<coop_mat16x16<f16, A>>(&kv_tile[subgroup * 16u * Q_PITCH], Q_PITCH);
-    workgroupBarrier();
-  }
-  if (HEAD_DIM > 80u) {
-    load_queries(column0, count, wid.x * HEAD_TILE, 5u, lid);
-    workgroupBarrier();
-    q5 = coopLoadT<coop_mat16x16<f16, A>>(&kv_tile[subgroup * 16u * Q_PITCH], Q_PITCH);
-    workgroupBarrier();
-  }
-  if (HEAD_DIM > 96u) {
-    load_queries(column0, count, wid.x * HEAD_TILE, 6u, lid);
-    workgroupBarrier();
-    q6 = coopLoadT<coop_mat16x16<f16, A>>(&kv_tile[subgroup * 16u * Q_PITCH], Q_PITCH);
-    workgroupBarrier();
-  }
-  if (HEAD_DIM > 112u) {
-    load_queries(column0, count, wid.x * HEAD_TILE, 7u, lid);
-    workgroupBarrier();
-    q7 = coopLoadT<coop_mat16x16<f16, A>>(&kv_tile[subgroup * 16u * Q_PITCH], Q_PITCH);
-    workgroupBarrier();
-  }
-  var o0 = coop_mat16x16<f32, C>();
-  var o1 = coop_mat16x16<f32, C>();
-  var o2 = coop_mat16x16<f32, C>();
-  var o3 = coop_mat16x16<f32, C>();
-  var o4 = coop_mat16x16<f32, C>();
-  var o5 = coop_mat16x16<f32, C>();
-  var o6 = coop_mat16x16<f32, C>();
-  var o7 = coop_mat16x16<f32, C>();
+  //! end
+  //! unroll v VALUE_TILES
+  var o$v = coop_mat16x16<f32, C>();
+  //! end
   var largest = LOWEST;
   var sum = 0.0;
   for (var pass_index = 0u; pass_index < 2u; pass_index = pass_index + 1u) {
@@ -157,35 +103,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       for (var half = 0u; half < 2u; half = half + 1u) {
         let k_at = half * 16u * KEY_PITCH;
         var s = coop_mat16x16<f32, C>();
-        s = coopMultiplyAdd(q0, coopLoad<coop_mat16x16<f16, B>>(&kv_tile[k_at], KEY_PITCH), s);
-        if (HEAD_DIM > 16u) {
-          s = coopMultiplyAdd(
-              q1, coopLoad<coop_mat16x16<f16, B>>(&kv_tile[k_at + 4u], KEY_PITCH), s);
-        }
-        if (HEAD_DIM > 32u) {
-          s = coopMultiplyAdd(
-              q2, coopLoad<coop_mat16x16<f16, B>>(&kv_tile[k_at + 8u], KEY_PITCH), s);
-        }
-        if (HEAD_DIM > 48u) {
-          s = coopMultiplyAdd(
-              q3, coopLoad<coop_mat16x16<f16, B>>(&kv_tile[k_at + 12u], KEY_PITCH), s);
-        }
-        if (HEAD_DIM > 64u) {
-          s = coopMultiplyAdd(
-              q4, coopLoad<coop_mat16x16<f16, B>>(&kv_tile[k_at + 16u], KEY_PITCH), s);
-        }
-        if (HEAD_DIM > 80u) {
-          s = coopMultiplyAdd(
-              q5, coopLoad<coop_mat16x16<f16, B>>(&kv_tile[k_at + 20u], KEY_PITCH), s);
-        }
-        if (HEAD_DIM > 96u) {
-          s = coopMultiplyAdd(
-              q6, coopLoad<coop_mat16x16<f16, B>>(&kv_tile[k_at + 24u], KEY_PITCH), s);
-        }
-        if (HEAD_DIM > 112u) {
-          s = coopMultiplyAdd(
-              q7, coopLoad<coop_mat16x16<f16, B>>(&kv_tile[k_at + 28u], KEY_PITCH), s);
-        }
+        //! unroll d KEY_TILES
+        s = coopMultiplyAdd(
+            q$d, coopLoad<coop_mat16x16<f16, B>>(&kv_tile[k_at + $d * 4u], KEY_PITCH), s);
+        //! end
         coopStoreT(s, &s_tile[s_at + half * 16u], S_PITCH);
       }
       workgroupBarrier();
@@ -211,35 +132,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
         for (var half = 0u; half < 2u; half = half + 1u) {
           let p = coopLoadT<coop_mat16x16<f16, A>>(&p_tile[p_at + half * 4u], P_PITCH);
           let v_at = VALUES_AT + half * 16u * VALUE_PITCH;
-          o0 = coopMultiplyAdd(p, coopLoadT<coop_mat16x16<f16, B>>(&kv_tile[v_at], VALUE_PITCH), o0);
-          if (VALUE_DIM > 16u) {
-            o1 = coopMultiplyAdd(
-                p, coopLoadT<coop_mat16x16<f16, B>>(&kv_tile[v_at + 4u], VALUE_PITCH), o1);
-          }
-          if (VALUE_DIM > 32u) {
-            o2 = coopMultiplyAdd(
-                p, coopLoadT<coop_mat16x16<f16, B>>(&kv_tile[v_at + 8u], VALUE_PITCH), o2);
-          }
-          if (VALUE_DIM > 48u) {
-            o3 = coopMultiplyAdd(
-                p, coopLoadT<coop_mat16x16<f16, B>>(&kv_tile[v_at + 12u], VALUE_PITCH), o3);
-          }
-          if (VALUE_DIM > 64u) {
-            o4 = coopMultiplyAdd(
-                p, coopLoadT<coop_mat16x16<f16, B>>(&kv_tile[v_at + 16u], VALUE_PITCH), o4);
-          }
-          if (VALUE_DIM > 80u) {
-            o5 = coopMultiplyAdd(
-                p, coopLoadT<coop_mat16x16<f16, B>>(&kv_tile[v_at + 20u], VALUE_PITCH), o5);
-          }
-          if (VALUE_DIM > 96u) {
-            o6 = coopMultiplyAdd(
-                p, coopLoadT<coop_mat16x16<f16, B>>(&kv_tile[v_at + 24u], VALUE_PITCH), o6);
-          }
-          if (VALUE_DIM > 112u) {
-            o7 = coopMultiplyAdd(
-                p, coopLoadT<coop_mat16x16<f16, B>>(&kv_tile[v_at + 28u], VALUE_PITCH), o7);
-          }
+          //! unroll v VALUE_TILES
+          o$v = coopMultiplyAdd(
+              p, coopLoadT<coop_mat16x16<f16, B>>(&kv_tile[v_at + $v * 4u], VALUE_PITCH), o$v);
+          //! end
         }
         workgroupBarrier();
       }
@@ -248,47 +144,22 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   }
   let scale = 1.0 / (sum + subgroupShuffleXor(sum, 1u));
   let valid_row = row0 + row < count;
-  let to = (column0 + row0 + row) * OUT_STRIDE4 + head * (VALUE_DIM / 4u) + lid % 2u * 2u;
+  let column = column0 + row0 + row;
+  let to = head * (VALUE_DIM / 4u) + lid % 2u * 2u;
   let s_from = s_at + row * S_PITCH + lid % 2u * 8u;
-  coopStoreT(o0, &s_tile[s_at], S_PITCH);
-  write_values(s_from, to, scale, valid_row);
-  if (VALUE_DIM > 16u) {
-    coopStoreT(o1, &s_tile[s_at], S_PITCH);
-    write_values(s_from, to + 4u, scale, valid_row);
-  }
-  if (VALUE_DIM > 32u) {
-    coopStoreT(o2, &s_tile[s_at], S_PITCH);
-    write_values(s_from, to + 8u, scale, valid_row);
-  }
-  if (VALUE_DIM > 48u) {
-    coopStoreT(o3, &s_tile[s_at], S_PITCH);
-    write_values(s_from, to + 12u, scale, valid_row);
-  }
-  if (VALUE_DIM > 64u) {
-    coopStoreT(o4, &s_tile[s_at], S_PITCH);
-    write_values(s_from, to + 16u, scale, valid_row);
-  }
-  if (VALUE_DIM > 80u) {
-    coopStoreT(o5, &s_tile[s_at], S_PITCH);
-    write_values(s_from, to + 20u, scale, valid_row);
-  }
-  if (VALUE_DIM > 96u) {
-    coopStoreT(o6, &s_tile[s_at], S_PITCH);
-    write_values(s_from, to + 24u, scale, valid_row);
-  }
-  if (VALUE_DIM > 112u) {
-    coopStoreT(o7, &s_tile[s_at], S_PITCH);
-    write_values(s_from, to + 28u, scale, valid_row);
-  }
+  //! unroll v VALUE_TILES
+  coopStoreT(o$v, &s_tile[s_at], S_PITCH);
+  write_values(s_from, column, to + $v * 4u, scale, valid_row, lid);
+  //! end
 }
 
 // Eight of the 16 values of each row. All invocations call.
-fn write_values(s_from: u32, to: u32, scale: f32, valid: bool) {
+fn write_values(s_from: u32, column: u32, to: u32, scale: f32, valid: bool, lid: u32) {
   workgroupBarrier();
-  if (valid) {
-    out[to] = scale * vec4<f32>(s_tile[s_from], s_tile[s_from + 1u], s_tile[s_from + 2u], s_tile[s_from + 3u]);
-    out[to + 1u] =
-        scale * vec4<f32>(s_tile[s_from + 4u], s_tile[s_from + 5u], s_tile[s_from + 6u], s_tile[s_from + 7u]);
-  }
+  //! unroll i 2
+  emit(column, to + $i, scale * vec4<f32>(s_tile[s_from + $i * 4u], s_tile[s_from + $i * 4u + 1u],
+                                          s_tile[s_from + $i * 4u + 2u], s_tile[s_from + $i * 4u + 3u]),
+       valid, lid);
+  //! end
   workgroupBarrier();
 }

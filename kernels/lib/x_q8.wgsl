@@ -1,12 +1,12 @@
-// Rows of the q8 value `x`: the quants, then d and the sum of the quants of each block of 32; with
-// X_RMS then the blocks' sums of squares, of which the row's RMS factor is made. Needs a codec.
+// Rows of the q8 value `x` (lib/q8_block.wgsl); with X_RMS the blocks' sums of squares follow, of
+// which the row's RMS factor is made. Needs a codec.
 @group(0) @binding(6) var<storage, read> x: array<vec4<u32>>;
 
 fn load_x(column: u32, group: u32) -> XGroup {
   let row = column * X_STRIDE4;
   let two = x[row + COLS / 16u + group / 2u];
   let one = select(two.xy, two.zw, (group & 1u) == 1u);
-  return XGroup(x[row + group * 2u], x[row + group * 2u + 1u], bitcast<f32>(one.x),
+  return XGroup(x[row + group], x[row + GROUPS + group], bitcast<f32>(one.x),
                 bitcast<i32>(one.y));
 }
 

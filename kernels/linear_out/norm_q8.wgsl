@@ -31,7 +31,7 @@ fn finish(col0: u32, row0: u32, columns: u32, lid: u32) {
     let q = q8_block(y, lid);
     if (valid) {
       let word = column * NORMED_STRIDE;
-      normed[word + row / 4u] = q.quants;
+      normed[word + q8_word(row / 4u, ROWS)] = q.quants;
       if (row % 32u == 0u) {
         let pair = word + ROWS / 4u + row / 16u;
         normed[pair] = bitcast<u32>(q.d);

@@ -1,4 +1,4 @@
-// Results as q8 rows: int8 [OUT_WIDTH], then f32 d and int32 sum of each block of 32.
+// Results as q8 rows.
 //! include lib/q8_block.wgsl
 @group(0) @binding(1) var<storage, read_write> out: array<u32>;
 
@@ -8,7 +8,7 @@ fn emit(row: u32, i: u32, v: vec4<f32>, valid: bool, lid: u32) {
   let q = q8_block(v, lid);
   if (valid) {
     let word = row * OUT_STRIDE;
-    out[word + i] = q.quants;
+    out[word + q8_word(i, OUT_WIDTH)] = q.quants;
     if (i % 8u == 0u) {
       out[word + OUT_WIDTH / 4u + i / 4u] = bitcast<u32>(q.d);
       out[word + OUT_WIDTH / 4u + i / 4u + 1u] = bitcast<u32>(q.sum);

@@ -12,10 +12,11 @@
 namespace wisp::plan {
 
 // q8 rows hold, for a width w (a multiple of 32): int8 q [w], then for each block of 32 f32 d and
-// int32 sum of its q. q8_rms rows (op.h, NormOut) go on with f32 [w / 32].
-enum class ValueType : uint8_t { f32, q8, q8_rms };
+// int32 sum of its q. Backends may make two more: q8_rms rows (op.h, NormOut) go on with f32
+// [w / 32], f16 rows are what cooperative matrices read.
+enum class ValueType : uint8_t { f32, f16, q8, q8_rms };
 
-constexpr bool is_q8(ValueType type) { return type != ValueType::f32; }
+constexpr bool is_q8(ValueType type) { return type == ValueType::q8 || type == ValueType::q8_rms; }
 
 // How many rows a value has in a step: one a column, or one for each column that wants logits.
 enum class Rows : uint8_t { columns, logits };

@@ -93,7 +93,7 @@ struct Printer {
 
 std::string shape(const Plan& plan, ValueId id) {
   const Value& v = plan[id];
-  static constexpr std::array<std::string_view, 3> kTypes = {"f32", "q8", "q8_rms"};
+  static constexpr std::array<std::string_view, 4> kTypes = {"f32", "f16", "q8", "q8_rms"};
   return fmt::format("%{} {}[{}, {}]", index(id), kTypes[static_cast<size_t>(v.type)],
                      v.rows == Rows::columns ? "k" : "n", v.width);
 }
@@ -105,6 +105,8 @@ uint64_t row_bytes(const Value& value) {
   switch (value.type) {
     case ValueType::f32:
       return width * 4;
+    case ValueType::f16:
+      return width * 2;
     case ValueType::q8:
       return width + width / 32 * 8;
     case ValueType::q8_rms:

@@ -91,7 +91,7 @@ std::vector<KernelUse> choose_op(const plan::Quantize& op, plan::KernelClass,
 std::vector<KernelUse> choose_op(const plan::Glu& op, plan::KernelClass, const ChooseContext& c) {
   const plan::Value& out = c.plan[op.out];
   KernelUse use = pointwise("glu", "glu.wgsl", logit_rows(c, op.out), div_up(out.width, 4));
-  if (out.type == plan::ValueType::q8) add_reduce(use.spec, c.capabilities, 8);
+  if (plan::is_q8(out.type)) add_reduce(use.spec, c.capabilities, 8);
   add_out(use.spec, c, op.out);
   use.spec.constants.emplace_back("WIDTH", out.width);
   use.spec.constants.emplace_back("X_STRIDE", value_stride(c.plan[op.x]));
@@ -113,6 +113,12 @@ std::vector<KernelUse> choose_op(const plan::SelectLogits& op, plan::KernelClass
 }
 
 }  // namespace
+
+// What the kernels with matrices are written for.
+bool has_matrices(const gpu::Capabilities& c) {
+  return c.f16 && c.subgroups && c.has_matrix({.m = 16, .n = 16, .k = 16}) &&
+         c.subgroup_min_size == 32 && c.subgroup_max_size == 32;
+}
 
 void add_codec(gpu::KernelSpec& spec, const ChooseContext& c, const plan::Weight& weight) {
   const formats::DTypeInfo& info = formats::dtype_info(weight.dtype);

@@ -86,6 +86,11 @@ struct ChooseContext {
 // takes. Throws Error that says what is not supported.
 std::vector<KernelUse> choose(const plan::Op& op, const ChooseContext& context);
 
+// Whether cooperative matrices serve an op of the prefill class.
+bool has_matrices(const gpu::Capabilities& capabilities);
+bool takes_matrices(const plan::Attention& op, const plan::Resources& resources,
+                    const gpu::Capabilities& capabilities);
+
 // Positions in one range of split attention, and how many ranges a slot has: constants of a load,
 // for they fix the order of sums.
 uint32_t keys_per_range(uint32_t page_stride);

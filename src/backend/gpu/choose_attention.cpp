@@ -127,32 +127,28 @@ KernelUse merge(const plan::Attention& op, const ChooseContext& c) {
   return use;
 }
 
-// Whether attention/prefill_matrix.wgsl serves the op.
-bool takes_matrices(const plan::Attention& op, const ChooseContext& c) {
-  const auto fits = [](uint32_t dim) { return dim % 16 == 0 && dim <= 128; };
-  const plan::KvLayer& kv = kv_layer(c, op.kv_layer);
-  return op.f16_inputs && has_matrices(c.capabilities) &&
-         c.resources.kv_dtype == formats::DType::F16 && fits(kv.head_dim) && fits(kv.value_dim);
-}
-
 KernelUse prefill(const plan::Attention& op, const ChooseContext& c) {
   KernelUse use = attention_base(op, c);
   use.spec.label = "attention prefill";
   use.grid.x = op.num_heads;
-  if (takes_matrices(op, c)) {
-    const uint32_t group = op.num_heads / kv_layer(c, op.kv_layer).num_kv_heads;
+  if (takes_matrices(op, c.resources, c.capabilities)) {
+    const plan::KvLayer& kv = kv_layer(c, op.kv_layer);
+    const uint32_t group = op.num_heads / kv.num_kv_heads;
     const uint32_t head_tile = group % 4 == 0 ? 4 : (group % 2 == 0 ? 2 : 1);
     use.spec.file = "attention/prefill_matrix.wgsl";
     use.spec.workgroup_size = {64 * head_tile, 1, 1};
     use.spec.uses_f16 = use.spec.uses_matrix = use.spec.uses_subgroups = true;
     use.spec.constants.emplace_back("HEAD_TILE", head_tile);
+    use.spec.constants.emplace_back("KEY_TILES", kv.head_dim / 16);
+    use.spec.constants.emplace_back("VALUE_TILES", kv.value_dim / 16);
+    add_out(use.spec, c, op.out);
     use.grid.x = op.num_heads / head_tile;
   } else {
     use.spec.file = "attention/prefill.wgsl";
     use.spec.workgroup_size = {128, 1, 1};
     add_reduce(use.spec, c.capabilities, 8);
+    use.spec.constants.emplace_back("OUT_STRIDE4", value_stride(c.plan[op.out]) / 4);
   }
-  use.spec.constants.emplace_back("OUT_STRIDE4", value_stride(c.plan[op.out]) / 4);
   use.bindings.push_back(value_binding("out", op.out));
   use.bindings.push_back({"tiles", Bound::tiles});
   use.grid.rows_per_y = 0;
@@ -160,6 +156,14 @@ KernelUse prefill(const plan::Attention& op, const ChooseContext& c) {
 }
 
 }  // namespace
+
+bool takes_matrices(const plan::Attention& op, const plan::Resources& resources,
+                    const gpu::Capabilities& capabilities) {
+  const auto fits = [](uint32_t dim) { return dim % 16 == 0 && dim <= 128; };
+  const plan::KvLayer& kv = resources.kv_layers[plan::index(op.kv_layer)];
+  return op.f16_inputs && has_matrices(capabilities) && resources.kv_dtype == formats::DType::F16 &&
+         fits(kv.head_dim) && fits(kv.value_dim);
+}
 
 // 128 positions a range, more where a slot has more than kMaxRanges of them.
 uint32_t keys_per_range(uint32_t page_stride) {

@@ -19,12 +19,6 @@ inline bool has_shuffles(const gpu::Capabilities& c) {
   return c.subgroups && c.subgroup_min_size >= 8;
 }
 
-// What the kernels with cooperative matrices are written for.
-inline bool has_matrices(const gpu::Capabilities& c) {
-  return c.f16 && c.subgroups && c.has_matrix({.m = 16, .n = 16, .k = 16}) &&
-         c.subgroup_min_size == 32 && c.subgroup_max_size == 32;
-}
-
 // Invocations that sum a row together; the same for all columns of a device.
 inline uint32_t team_size(const gpu::Capabilities& c, uint32_t groups) {
   const uint32_t most = has_shuffles(c) ? std::min(32U, std::bit_floor(c.subgroup_min_size)) : 32U;
@@ -67,7 +61,7 @@ inline Binding table_binding(const ChooseContext& c, std::string_view name,
   return {name, Bound::weight_data, plan::index(*id)};
 }
 
-// How results of a pointwise op are written: f32 or q8 rows, by the type of `out`.
+// How results of a pointwise op are written: f32, f16 or q8 rows, by the type of `out`.
 inline void add_out(gpu::KernelSpec& spec, const ChooseContext& c, plan::ValueId out) {
   const plan::Value& value = c.plan[out];
   const uint32_t stride = value_stride(value);
@@ -75,6 +69,10 @@ inline void add_out(gpu::KernelSpec& spec, const ChooseContext& c, plan::ValueId
     spec.includes.emplace_back("out/q8.wgsl");
     spec.constants.emplace_back("OUT_STRIDE", stride);
     spec.constants.emplace_back("OUT_WIDTH", value.width);
+  } else if (value.type == plan::ValueType::f16) {
+    spec.includes.emplace_back("out/f16.wgsl");
+    spec.uses_f16 = true;
+    spec.constants.emplace_back("OUT_STRIDE4", stride / 2);
   } else {
     spec.includes.emplace_back("out/f32.wgsl");
     spec.constants.emplace_back("OUT_STRIDE4", stride / 4);

@@ -71,7 +71,8 @@ KernelUse base(const plan::Linear& op, uint32_t part_index, bool matrices, const
       {"weight_scales", Bound::weight_scales, plan::index(op.weight), part_index},
       table_binding(c, "bias", op.bias),
       op.residual ? value_binding("residual", *op.residual) : Binding{"residual", Bound::unused}};
-  constants.emplace_back("X_STRIDE4", value_stride(c.plan[op.x]) / 4);
+  const plan::Value& x = c.plan[op.x];
+  constants.emplace_back("X_STRIDE4", value_stride(x) / (x.type == plan::ValueType::f16 ? 2 : 4));
   constants.emplace_back("F16_INPUTS", op.f16_inputs && !matrices);  // those round by themselves
   use.bindings.push_back(value_binding("x", op.x));
   return use;
@@ -144,12 +145,17 @@ void finish_float(KernelUse& use, const Tile& tile, uint32_t rows, uint32_t cols
   set_tiles(use, div_up(rows, invocations / team * team_rows));
 }
 
-void finish_prefill(KernelUse& use, const Tile& tile, bool matrices, uint32_t rows) {
+void finish_prefill(KernelUse& use, const Tile& tile, bool matrices, bool halves, uint32_t rows) {
   use.spec.file = matrices ? "linear_prefill_matrix.wgsl" : "linear_prefill.wgsl";
   use.spec.label += fmt::format(" tile {}", tile.columns);
   use.spec.workgroup_size = {matrices ? 256U : 64U, 1, 1};
   use.spec.uses_f16 = use.spec.uses_matrix = matrices;
   use.spec.constants.emplace_back("TILE_COLS", tile.columns);
+  if (matrices) {
+    use.spec.includes.emplace_back(halves ? "lib/x_parts_f16.wgsl" : "lib/x_parts_f32.wgsl");
+    use.spec.constants.emplace_back("TILES_Y", tile.columns / 32);
+    use.spec.constants.emplace_back("X_PARTS", tile.columns / 16);
+  }
   use.grid.x = div_up(rows, tile.rows);
 }
 
@@ -187,7 +193,7 @@ std::vector<KernelUse> choose_op(const plan::Linear& op, plan::KernelClass kerne
     for (const Tile& tile : tiles) {
       add(part, tile, [&](KernelUse& use) {
         if (prefill) {
-          finish_prefill(use, tile, matrices, rows);
+          finish_prefill(use, tile, matrices, c.plan[op.x].type == plan::ValueType::f16, rows);
         } else {
           finish_float(use, tile, rows, w.cols, c);
         }

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "backend/gpu/choose.h"
+
 namespace wisp::backend::webgpu {
 namespace {
 
@@ -35,6 +37,47 @@ void set_out(plan::OpBody& body, ValueId out) {
         if constexpr (requires { op.out; }) op.out = out;
       },
       body);
+}
+
+// Whether the op's kernel can write f16 rows.
+struct CanNarrow {
+  const plan::Resources& resources;
+  const gpu::Capabilities& capabilities;
+
+  bool operator()(const plan::RmsNorm& op) const { return op.group % 4 == 0; }
+  bool operator()(const plan::Glu&) const { return true; }
+  bool operator()(const plan::Attention& op) const {
+    return takes_matrices(op, resources, capabilities);
+  }
+  template <typename Other>
+  bool operator()(const Other&) const {
+    return false;
+  }
+};
+
+// Makes f16 of the f32 values that CanNarrow ops of the prefill class write and only matrices read.
+void narrow(plan::Plan& plan, const plan::Resources& resources,
+            const gpu::Capabilities& capabilities, std::span<const ValueId> kept) {
+  std::vector<bool> narrow(plan.values.size(), false);
+  for (const plan::Op& op : plan.ops) {
+    for (const ValueId id : plan::outputs(op.body)) {
+      narrow[plan::index(id)] = plan[id].type == ValueType::f32 && plan[id].width % 32 == 0 &&
+                                op.kernel_class == plan::KernelClass::prefill &&
+                                std::visit(CanNarrow{resources, capabilities}, op.body);
+    }
+  }
+  for (const ValueId id : kept) narrow[plan::index(id)] = false;
+  for (const plan::Op& op : plan.ops) {
+    const auto* linear = std::get_if<plan::Linear>(&op.body);
+    const bool matrices =
+        linear != nullptr && linear->f16_inputs && op.kernel_class == plan::KernelClass::prefill;
+    for (const ValueId id : plan::inputs(op.body)) {
+      if (!matrices || id != linear->x) narrow[plan::index(id)] = false;
+    }
+  }
+  for (size_t v = 0; v < narrow.size(); ++v) {
+    if (narrow[v]) plan.values[v].type = ValueType::f16;
+  }
 }
 
 class Fuser {
@@ -134,8 +177,11 @@ class Fuser {
 }  // namespace
 
 plan::Plan fuse(const plan::Plan& plan, const plan::Resources& resources,
-                std::span<const DeviceWeight> weights, std::span<const ValueId> kept) {
-  return Fuser(plan, resources, weights, kept).run();
+                const gpu::Capabilities& capabilities, std::span<const DeviceWeight> weights,
+                std::span<const ValueId> kept) {
+  plan::Plan result = Fuser(plan, resources, weights, kept).run();
+  if (has_matrices(capabilities)) narrow(result, resources, capabilities, kept);
+  return result;
 }
 
 }  // namespace wisp::backend::webgpu

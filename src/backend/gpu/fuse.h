@@ -4,6 +4,7 @@
 #include <span>
 
 #include "backend/gpu/weights.h"
+#include "gpu/capabilities.h"
 #include "plan/plan.h"
 
 namespace wisp::backend::webgpu {
@@ -15,7 +16,11 @@ namespace wisp::backend::webgpu {
 // The
 //   norm's RMS factor then multiplies the sums of the Linears that read it (plan::NormOut), so
 //   results differ by rounding.
+// - What norms, GLUs and attention of the prefill class write only for cooperative matrices is
+// written
+//   as f16, which is what those make of it: the same bits.
 plan::Plan fuse(const plan::Plan& plan, const plan::Resources& resources,
-                std::span<const DeviceWeight> weights, std::span<const plan::ValueId> kept);
+                const gpu::Capabilities& capabilities, std::span<const DeviceWeight> weights,
+                std::span<const plan::ValueId> kept);
 
 }  // namespace wisp::backend::webgpu

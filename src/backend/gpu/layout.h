@@ -11,6 +11,12 @@
 
 namespace wisp::backend::webgpu {
 
+// Rows of a value between the form of plan.h and the device's: padded, and with the first halves of
+// all blocks of q8 quants before the second halves (kernels/lib/q8_block.wgsl). `from` has whole
+// rows.
+std::vector<std::byte> to_device(const plan::Value& value, std::span<const std::byte> from);
+std::vector<std::byte> from_device(const plan::Value& value, std::span<const std::byte> from);
+
 // 32-bit words from one row of a value to the next. Kernels read rows as vectors of 16 bytes, so
 // rows end in padding: f32 rows to 4 elements, q8 rows (quants, scales, sums) to 4 words.
 uint32_t value_stride(const plan::Value& value);

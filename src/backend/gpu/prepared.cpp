@@ -39,7 +39,7 @@ PreparedPlan::PreparedPlan(gpu::Device& device, gpu::PipelineCache& cache, const
       cache_(cache),
       state_(state),
       kept_(kept.begin(), kept.end()),
-      plan_(fuse(plan, state.resources, state.weights, kept)),
+      plan_(fuse(plan, state.resources, device.capabilities(), state.weights, kept)),
       body_(device),
       head_(device),
       results_read_(device, kMaxStepsInFlight, uint64_t{plan.max_columns} * 8) {

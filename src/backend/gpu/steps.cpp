@@ -199,33 +199,18 @@ StepResult PreparedPlan::wait(PendingStep& pending) {
 
 void PreparedPlan::write_value(plan::ValueId id, std::span<const std::byte> rows) {
   const plan::Value& value = plan_[id];
-  const uint64_t from = plan::row_bytes(value);
-  const uint64_t to = uint64_t{value_stride(value)} * 4;
-  const uint64_t count = rows.size() / from;
-  ensure(rows.size() % from == 0, "whole rows are written");
+  ensure(rows.size() % plan::row_bytes(value) == 0, "whole rows are written");
   ensure(std::ranges::find(plan_.inputs, id) != plan_.inputs.end(),
          "inputs of the plan are written");
-  ensure(buffer_of_value_[plan::index(id)] < buffers_.size(), "a value of the plan");
-  std::vector<std::byte> padded(count * to);
-  for (uint64_t r = 0; r < count; ++r) {
-    std::memcpy(padded.data() + r * to, rows.data() + r * from, from);
-  }
-  device_.write(buffers_[buffer_of_value_[plan::index(id)]], 0, padded);
+  device_.write(buffers_[buffer_of_value_[plan::index(id)]], 0, to_device(value, rows));
 }
 
 std::vector<std::byte> PreparedPlan::read_value(plan::ValueId id, uint32_t num_rows) {
   ensure(std::ranges::find(kept_, id) != kept_.end(), "kept values are read");
   const plan::Value& value = plan_[id];
-  const uint64_t to = plan::row_bytes(value);
-  const uint64_t from = uint64_t{value_stride(value)} * 4;
-  ensure(buffer_of_value_[plan::index(id)] < buffers_.size(), "a value of the plan");
-  const std::vector<std::byte> padded =
-      device_.read(buffers_[buffer_of_value_[plan::index(id)]], 0, num_rows * from);
-  std::vector<std::byte> rows(num_rows * to);
-  for (uint64_t r = 0; r < num_rows; ++r) {
-    std::memcpy(rows.data() + r * to, padded.data() + r * from, to);
-  }
-  return rows;
+  const uint64_t row = uint64_t{value_stride(value)} * 4;
+  return from_device(value,
+                     device_.read(buffers_[buffer_of_value_[plan::index(id)]], 0, num_rows * row));
 }
 
 }  // namespace wisp::backend::webgpu

@@ -86,7 +86,8 @@ std::string variant_text(const gpu::KernelSpec& spec) {
 std::vector<gpu::KernelSpec> step_kernels(const OpCase& op_case, const Step& step,
                                           const gpu::Capabilities& capabilities) {
   const std::vector<webgpu::DeviceWeight> weights = whole_weights(op_case);
-  const plan::Plan plan = webgpu::fuse(op_case.plan, op_case.resources, weights, op_case.outputs);
+  const plan::Plan plan =
+      webgpu::fuse(op_case.plan, op_case.resources, capabilities, weights, op_case.outputs);
   const webgpu::ChooseContext context{.capabilities = capabilities,
                                       .plan = plan,
                                       .resources = op_case.resources,
@@ -115,7 +116,8 @@ std::vector<KernelLine> kernel_lines(const gpu::Capabilities& capabilities) {
   std::set<KernelLine, Before> lines;
   for (const OpCase& op_case : op_cases()) {
     const std::vector<webgpu::DeviceWeight> weights = whole_weights(op_case);
-    const plan::Plan plan = webgpu::fuse(op_case.plan, op_case.resources, weights, op_case.outputs);
+    const plan::Plan plan =
+        webgpu::fuse(op_case.plan, op_case.resources, capabilities, weights, op_case.outputs);
     const webgpu::ChooseContext context{.capabilities = capabilities,
                                         .plan = plan,
                                         .resources = op_case.resources,

@@ -1,4 +1,5 @@
-// Chains of ops that the GPU draws into one kernel: norms and GLUs between Linears with q8 inputs.
+// Chains of ops that the GPU draws into one kernel: norms and GLUs between Linears with q8 inputs;
+// and those whose values it narrows to f16 for cooperative matrices.
 #include <fmt/format.h>
 
 #include "backend/selftest/op_case.h"
@@ -80,6 +81,35 @@ OpCase glu_case(DType dtype, uint32_t width, uint32_t hidden, plan::Activation a
                       kFlipBound);
 }
 
+// What rounds to another half in f32 than in the reference moves the results about so much.
+constexpr double kHalfBound = 0.003;
+
+OpCase half_case(bool glu, uint32_t width, uint32_t rows) {
+  CaseBuilder b(fmt::format("narrow_{}_{}x{}", glu ? "glu" : "norm", rows, width),
+                plan::KernelClass::prefill, {.max_columns = 150, .max_positions = 320});
+  const ValueId x = b.input("x", glu ? 2 * width : width, plan::ValueType::f32, 3.0F);
+  const ValueId middle = b.value("middle", width);
+  if (glu) {
+    b.op(plan::Glu{.x = x, .out = middle});
+  } else {
+    b.op(plan::RmsNorm{.x = x,
+                       .out = middle,
+                       .weight = b.weight("norm", DType::F32, 1, width, 2.0F),
+                       .eps = 1e-5F,
+                       .group = width});
+  }
+  plan::Linear op{.x = middle,
+                  .weight = b.weight("w", DType::Q4_0, rows, width, 0.5F),
+                  .out = b.value("out", rows),
+                  .bias = {},
+                  .residual = {}};
+  op.f16_inputs = true;
+  b.op(op);
+  b.output(op.out, kHalfBound);
+  for (const uint32_t k : {1U, 33U, 64U, 150U}) b.step(b.next_columns(0, k));
+  return std::move(b.result());
+}
+
 }  // namespace
 
 void add_fused_cases(std::vector<OpCase>& cases) {
@@ -94,6 +124,8 @@ void add_fused_cases(std::vector<OpCase>& cases) {
   cases.push_back(norm_case(DType::Q4_1, 544, 1056, true, 1.0F, false));
   cases.push_back(glu_case(DType::Q8_0, 96, 32, gelu_tanh, true));
   cases.push_back(glu_case(DType::Q4_0, 288, 1120, relu_squared, true));
+  cases.push_back(half_case(false, 544, 200));
+  cases.push_back(half_case(true, 96, 37));
 }
 
 }  // namespace wisp::backend::selftest
