@@ -28,8 +28,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
 
   var w = load_group(w_row, min(lid % 2u, GROUPS - 1u));
   //! unroll i X_PARTS
-  let column_$i = min(col0 + lid / 16u + $i * 16u, columns - 1u);
-  var part_$i = load_part(column_$i, lid % 16u);
+  var part_$i = load_part(min(col0 + lid / 16u + $i * 16u, columns - 1u), lid % 16u);
   //! end
   //! unroll y TILES_Y
   var c_$y_0 = coop_mat16x16<f32, C>();
@@ -46,7 +45,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     workgroupBarrier();
     w = load_group(w_row, min(group + 2u + lid % 2u, GROUPS - 1u));
     //! unroll i X_PARTS
-    part_$i = load_part(column_$i, (group + 2u) * 8u + lid % 16u);
+    part_$i = load_part(min(col0 + lid / 16u + $i * 16u, columns - 1u),
+                        (group + 2u) * 8u + lid % 16u);
     //! end
     for (var k = 0u; k < 16u; k = k + 4u) {
       let b_0 = coopLoad<coop_mat16x16<f16, B>>(&x_tile[sub_col * PITCH + k], PITCH);

@@ -28,8 +28,7 @@ constexpr Int8Tile kInt8Tiles[] = {
     {1, 32, 1024, 2, {.min_rows = 1, .max_rows = 1}},
     {2, 32, 512, 1, {.min_rows = 2, .max_rows = 2}},
     {4, 32, 256, 1, {.min_rows = 3, .max_rows = 4}},
-    {8, 32, 256, 1, {.min_rows = 5, .max_rows = 16}},
-    {8, 64, 256, 1, {.min_rows = 17, .max_rows = kMost}},
+    {8, 32, 256, 1, {.min_rows = 5, .max_rows = kMost}},
 };
 constexpr Tile kFloatTiles[] = {
     {1, 2, {.min_rows = 1, .max_rows = 1}},
