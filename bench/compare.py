@@ -133,7 +133,7 @@ class Printer:
                 self.commands.append(outcome.command)
 
     def end(self):
-        say(f"\nMedians of {self.wanted}, engines in turn. {'; '.join(dict.fromkeys(self.devices))}")
+        say("\n" + "; ".join([f"Medians of {self.wanted}, engines in turn", *dict.fromkeys(self.devices)]))
         for title, rows in (("Left out, no time", self.left_out), ("Cut short", self.short)):
             if rows:
                 say(f"\n{title}: {', '.join(rows)}")

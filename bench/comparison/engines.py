@@ -65,10 +65,10 @@ def execute(command, limit):
             watchdog.cancel()
         reader.join()
     if late.is_set():
-        raise Failure(f"not done after {limit:.0f} s")
+        raise Failure(f"not done after {limit:g} s")
     if status:
         lines = [line.strip() for line in errors if line.strip()]
-        raise Failure(lines[-1] if lines else f"exit status {status}")
+        raise Failure(lines[-1].removeprefix("wisp: error: ") if lines else f"exit status {status}")
     return text, seconds
 
 

@@ -52,7 +52,7 @@ def rows_of(name, shapes, types):
 
 def number(value, unit):
     if unit == "s":
-        return f"{value:.2f}"
+        return f"{value:.2f}" if value >= 1 else f"{value:.3f}"
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
 
