@@ -1,0 +1,221 @@
+"""GGUF files of real model shapes with random weights, whose speed is that of the real ones."""
+
+import dataclasses
+import os
+import pathlib
+import random
+import struct
+
+ALIGNMENT = 32
+POOL_BYTES = 16 << 20
+CONTEXT = 32768
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    label: str
+    family: str
+    layers: int
+    hidden: int
+    ffn: int
+    heads: int
+    kv_heads: int
+    head_size: int
+    vocab: int
+    tied: bool = True  # the head is the embedding
+
+
+SHAPES = {
+    "tiny": Shape("tiny", "llama", 4, 256, 512, 4, 2, 64, 512),
+    "smollm-135m": Shape("SmolLM2-135M", "llama", 30, 576, 1536, 9, 3, 64, 49152),
+    "qwen3-0.6b": Shape("Qwen3-0.6B", "qwen3", 28, 1024, 3072, 16, 8, 128, 151936),
+    "llama-1b": Shape("Llama-3.2-1B", "llama", 16, 2048, 8192, 32, 8, 64, 128256),
+    "qwen3-4b": Shape("Qwen3-4B", "qwen3", 36, 2560, 9728, 32, 8, 128, 151936),
+    "llama-8b": Shape("Llama-3.1-8B", "llama", 32, 4096, 14336, 32, 8, 128, 128256, tied=False),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Storage:
+    number: int  # ggml's
+    values: int  # of a block
+    size: int  # of a block, bytes
+    halves: tuple = ()  # (byte of the block, f16 value): scales that keep weights near N(0, 0.02)
+
+
+STORAGE = {
+    "f32": Storage(0, 1, 4),
+    "f16": Storage(1, 1, 2),
+    "q4_0": Storage(2, 32, 18, ((0, 0.004),)),
+    "q4_1": Storage(3, 32, 20, ((0, 0.004), (2, -0.03))),
+    "q8_0": Storage(8, 32, 34, ((0, 0.0003),)),
+    "q4_k": Storage(12, 256, 144, ((0, 1e-4), (2, 7e-4))),
+    "q6_k": Storage(14, 256, 210, ((208, 1e-5),)),
+}
+TYPES = [name for name in STORAGE if name != "f32"]  # of matrices
+
+
+@dataclasses.dataclass(frozen=True)
+class Tensor:
+    name: str
+    dims: tuple  # the length of a row first, as in GGUF
+    storage: str
+
+    def bytes(self):
+        kind = STORAGE[self.storage]
+        count = 1
+        for dim in self.dims:
+            count *= dim
+        return count // kind.values * kind.size
+
+
+def list_tensors(shape, storage):
+    def matrix(name, columns, rows):
+        return Tensor(f"{name}.weight", (columns, rows), storage)
+
+    def norm(name, size):
+        return Tensor(f"{name}.weight", (size,), "f32")
+
+    q_size, kv_size = shape.heads * shape.head_size, shape.kv_heads * shape.head_size
+    tensors = [matrix("token_embd", shape.hidden, shape.vocab), norm("output_norm", shape.hidden)]
+    if not shape.tied:
+        tensors.append(matrix("output", shape.hidden, shape.vocab))
+    for layer in range(shape.layers):
+        start = f"blk.{layer}."
+        tensors += [
+            norm(start + "attn_norm", shape.hidden),
+            matrix(start + "attn_q", shape.hidden, q_size),
+            matrix(start + "attn_k", shape.hidden, kv_size),
+            matrix(start + "attn_v", shape.hidden, kv_size),
+            matrix(start + "attn_output", q_size, shape.hidden),
+            norm(start + "ffn_norm", shape.hidden),
+            matrix(start + "ffn_gate", shape.hidden, shape.ffn),
+            matrix(start + "ffn_up", shape.hidden, shape.ffn),
+            matrix(start + "ffn_down", shape.ffn, shape.hidden),
+        ]
+        if shape.family == "qwen3":
+            tensors += [norm(start + "attn_q_norm", shape.head_size),
+                        norm(start + "attn_k_norm", shape.head_size)]
+    return tensors
+
+
+def odd_row(name, storage):
+    """The length of a row that the type's blocks do not divide, or None."""
+    widths = (tensor.dims[0] for tensor in list_tensors(SHAPES[name], storage) if tensor.storage == storage)
+    return next((width for width in widths if width % STORAGE[storage].values), None)
+
+
+def metadata(name, shape):
+    values = {
+        "general.architecture": shape.family,
+        "general.name": name,
+        "tokenizer.ggml.model": "no_vocab",
+    }
+    for key, value in {
+        "context_length": CONTEXT,
+        "embedding_length": shape.hidden,
+        "block_count": shape.layers,
+        "feed_forward_length": shape.ffn,
+        "attention.head_count": shape.heads,
+        "attention.head_count_kv": shape.kv_heads,
+        "attention.key_length": shape.head_size,
+        "attention.value_length": shape.head_size,
+        "attention.layer_norm_rms_epsilon": 1e-5,
+        "rope.dimension_count": shape.head_size,
+        "rope.freq_base": 1e6 if shape.family == "qwen3" else 1e4,
+        "vocab_size": shape.vocab,
+    }.items():
+        values[f"{shape.family}.{key}"] = value
+    return values
+
+
+def gguf_string(text):
+    raw = text.encode()
+    return struct.pack("<Q", len(raw)) + raw
+
+
+def gguf_value(value):
+    if isinstance(value, str):
+        return struct.pack("<I", 8) + gguf_string(value)
+    return struct.pack("<If", 6, value) if isinstance(value, float) else struct.pack("<II", 4, value)
+
+
+def aligned(size):
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def header(name, shape, tensors):
+    values = metadata(name, shape)
+    parts = [b"GGUF", struct.pack("<IQQ", 3, len(tensors), len(values))]
+    parts += [gguf_string(key) + gguf_value(value) for key, value in values.items()]
+    offset = 0
+    for tensor in tensors:
+        parts.append(gguf_string(tensor.name) + struct.pack("<I", len(tensor.dims)) +
+                     struct.pack(f"<{len(tensor.dims)}Q", *tensor.dims) +
+                     struct.pack("<IQ", STORAGE[tensor.storage].number, offset))
+        offset += aligned(tensor.bytes())
+    raw = b"".join(parts)
+    return raw.ljust(aligned(len(raw)), b"\0")
+
+
+def random_blocks(storage):
+    """Some 16 MiB of random blocks. Their number is odd, so that rows do not repeat soon."""
+    kind = STORAGE[storage]
+    count = POOL_BYTES // kind.size | 1
+    raw = bytearray(random.Random(1).randbytes(count * kind.size))
+    if storage == "f16":  # keeps signs and fractions; exponents of 0.0039 to 0.031
+        raw[1::2] = raw[1::2].translate(bytes(b & 0x83 | 7 + (b >> 2) % 3 << 2 for b in range(256)))
+    for place, value in kind.halves:
+        low, high = struct.pack("<e", value)
+        raw[place :: kind.size] = bytes([low]) * count
+        raw[place + 1 :: kind.size] = bytes([high]) * count
+    return memoryview(raw)
+
+
+class Cycle:
+    """The pool's bytes, over and over, into a file."""
+
+    def __init__(self, pool):
+        self.pool, self.at = pool, 0
+
+    def write(self, file, size):
+        while size > 0:
+            piece = self.pool[self.at : self.at + size]
+            file.write(piece)
+            self.at = (self.at + len(piece)) % len(self.pool)
+            size -= len(piece)
+
+
+def make_model(folder, name, storage):
+    """The path of the file of shape `name` in `folder`, written unless it is there whole.
+
+    Raises ValueError where the type's blocks do not fit, OSError where it cannot be written."""
+    if width := odd_row(name, storage):
+        raise ValueError(f"rows of {width} hold no {storage} blocks of {STORAGE[storage].values}")
+    shape = SHAPES[name]
+    tensors = list_tensors(shape, storage)
+    start = header(name, shape, tensors)
+    size = len(start) + sum(aligned(tensor.bytes()) for tensor in tensors)
+    path = pathlib.Path(folder) / f"{name}-{storage}.gguf"
+    if path.exists() and path.stat().st_size == size:
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(".unfinished")
+    try:
+        write_model(unfinished, start, tensors, storage)
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return path
+
+
+def write_model(path, start, tensors, storage):
+    cycle = Cycle(random_blocks(storage))
+    with open(path, "wb") as file:
+        file.write(start)
+        for tensor in tensors:
+            if tensor.storage == "f32":
+                file.write(struct.pack("<f", 1) * (tensor.bytes() // 4))
+            else:
+                cycle.write(file, tensor.bytes())
+            file.write(bytes(aligned(tensor.bytes()) - tensor.bytes()))
