@@ -1,8 +1,8 @@
-// Attention, decode class: a workgroup has one column, one range of KEYS_PER_RANGE absolute positions
-// and HEAD_TILE query heads that share a KV head. It walks tiles of WORKGROUP_X keys with an online
-// softmax. Scores: an octet has 8 keys, a lane 8 elements of each 64 of them, which the octet then
-// adds so that lane l has the score of key l. Values: VALUE_SLOTS vectors of 8 dimensions by
-// KEY_LANES lanes of neighbouring keys. What a range gives does not depend on the other ranges.
+// Attention, decode class: a workgroup has one column, one range of WORKGROUP_X absolute positions and
+// HEAD_TILE query heads that share a KV head. Keys and values are loaded once, then heads are taken one
+// by one, which keeps the code short: it is fetched anew for every layer. Scores: an octet has 8 keys, a
+// lane 8 elements of each 64 of them, which the octet then adds so that lane l has the score of key l.
+// Values: VALUE_SLOTS vectors of 8 dimensions by KEY_LANES lanes of LANE_KEYS neighbouring keys.
 // Includes: lib/reduce_*, lib/scatter_*, kv/read_*, attention/direct (with out/*) or attention/split.
 // Dispatch: x over KV heads and tiles of heads, y over columns, z over ranges.
 //! include lib/step.wgsl
@@ -10,17 +10,15 @@
 //! include attention/score.wgsl
 @group(0) @binding(2) var<storage, read> q: array<f32>;
 
-const Q_PITCH = KEY_PARTS * 8u;             // vectors of 8; a part has 64 elements
-const LANE_KEYS = WORKGROUP_X / KEY_LANES;  // of a tile
-const PAGE_KEYS = min(LANE_KEYS, 16u);      // of them in one page
-const SUM_HEADS = min(HEAD_TILE, 2u);       // heads whose values are joined at a time
+const Q_PITCH = KEY_PARTS * 8u;  // vectors of 8; a part has 64 elements
 const LOWEST = -3.0e38;
 
 var<workgroup> q_tile: array<Eight, HEAD_TILE * Q_PITCH>;
-var<workgroup> p_tile: array<f32, HEAD_TILE * WORKGROUP_X>;  // [head][key]
-var<workgroup> octet_parts: array<f32, HEAD_TILE * OCTETS>;
+var<workgroup> p_tile: array<f32, HEAD_TILE * WORKGROUP_X>;  // [head][key]: scores, then weights
+var<workgroup> octet_largest: array<f32, HEAD_TILE * OCTETS>;
+var<workgroup> octet_sums: array<f32, HEAD_TILE * OCTETS>;
 var<workgroup> head_largest: array<f32, HEAD_TILE>;
-var<workgroup> value_sums: array<Eight, SUM_HEADS * WORKGROUP_X>;
+var<workgroup> value_sums: array<Eight, HEAD_TILE * WORKGROUP_X>;
 
 fn query4(at: u32, d: u32) -> vec4<f32> {
   if (d < HEAD_DIM) {  // 4 divides HEAD_DIM
@@ -47,15 +45,6 @@ fn dot8(x: Eight, y: Eight, sum: f32) -> f32 {
   return fma(x.b.w, y.b.w, fma(x.b.z, y.b.z, fma(x.b.y, y.b.y, fma(x.b.x, y.b.x, s))));
 }
 
-// The largest of the octets' parts of head `h`.
-fn largest_part(h: u32) -> f32 {
-  var m = LOWEST;
-  //! unroll i OCTETS
-  m = max(m, octet_parts[h * OCTETS + $i]);
-  //! end
-  return m;
-}
-
 @compute @workgroup_size(WORKGROUP_X)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
   let kv_head = wid.x / HEAD_TILES;
@@ -65,139 +54,104 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let own = columns[wid.y].y;
   let slot = columns[wid.y].z;
   let first = first_key(own);
-  let range0 = wid.z * KEYS_PER_RANGE;
-  if (range0 > own || range0 + KEYS_PER_RANGE <= first) {
+  let key0 = wid.z * WORKGROUP_X;
+  if (key0 > own || key0 + WORKGROUP_X <= first) {
     return;
   }
+  // Beyond the last key any page that the slot has is read, and left out.
+  let octet = lid / 8u;
+  let key_row = kv_row(slot, min(key0 + octet * 8u, own & ~7u), kv_head) * KEY_STRIDE;
+  //! unroll part KEY_PARTS
+  let key_at_$part = min(($part * 8u + lid % 8u) * 8u, KEY_STRIDE - 8u);
+  //! unroll j 8
+  let k_$part_$j = key_bits(key_row + $j * KEY_STRIDE + key_at_$part);
+  //! end
+  //! end
+  let value_at = min(lid % VALUE_SLOTS * 8u, VALUE_STRIDE - 8u);
+  let lane_key0 = lid / VALUE_SLOTS * LANE_KEYS;
+  //! unroll page LANE_PAGES
+  let value_row_$page =
+      kv_row(slot, min(key0 + lane_key0 + $page * PAGE_KEYS, own & ~(PAGE_KEYS - 1u)), kv_head) *
+      VALUE_STRIDE + value_at;
+  //! unroll j PAGE_KEYS
+  let key_$page_$j = key0 + lane_key0 + $page * PAGE_KEYS + $j;
+  let v_$page_$j = select_bits(value_bits(value_row_$page + $j * VALUE_STRIDE),
+                               key_$page_$j <= own && key_$page_$j >= first);
+  //! end
+  //! end
   load_queries(wid.y, head0, heads, lid);
   workgroupBarrier();
 
-  let octet = lid / 8u;
-  let value_slot = lid % VALUE_SLOTS;
-  let key_lane = lid / VALUE_SLOTS;
-  //! unroll h HEAD_TILE
-  var largest_$h = LOWEST;
-  var sum_$h = 0.0;  // of the octet's keys
-  var acc_$h = Eight();
-  //! end
-  for (var key0 = range0; key0 < range0 + KEYS_PER_RANGE; key0 = key0 + WORKGROUP_X) {
-    if (key0 > own) {
-      break;
-    }
-    if (key0 + WORKGROUP_X <= first) {
-      continue;
-    }
-    //! unroll h HEAD_TILE
+  let key = key0 + lid;
+  let valid = key <= own && key >= first;
+  let end = HEAD_TILE + step_info.zero;
+  for (var h = 0u; h < end; h = h + 1u) {
     //! unroll j 8
-    var dot_$h_$j = 0.0;
+    var dot_$j = 0.0;
+    //! end
+    //! unroll part KEY_PARTS
+    let query_$part = q_tile[h * Q_PITCH + $part * 8u + lid % 8u];
+    //! unroll j 8
+    dot_$j = dot8(query_$part, eight(k_$part_$j), dot_$j);
     //! end
     //! end
-    let octet0 = key0 + octet * 8u;  // the octet's keys are in one page
-    if (octet0 <= own && octet0 + 8u > first) {
-      let row = kv_row(slot, octet0, kv_head) * KEY_STRIDE;
-      //! unroll part KEY_PARTS
-      if (HEAD_DIM % 64u == 0u || $part * 64u + lid % 8u * 8u < KEY_STRIDE) {
-        let i = $part * 8u + lid % 8u;
-        //! unroll j 8
-        let k_$j = key8(row + $j * KEY_STRIDE + i * 8u);
-        //! end
-        //! unroll h HEAD_TILE
-        let query_$h = q_tile[$h * Q_PITCH + i];
-        //! unroll j 8
-        dot_$h_$j = dot8(query_$h, k_$j, dot_$h_$j);
-        //! end
-        //! end
-      }
-      //! end
-    }
-    let key = key0 + lid;
-    let valid = key <= own && key >= first;
-    //! unroll h HEAD_TILE
-    let score_$h = select(LOWEST, score(team_scatter(vec4<f32>(dot_$h_0, dot_$h_1, dot_$h_2, dot_$h_3),
-                                                     vec4<f32>(dot_$h_4, dot_$h_5, dot_$h_6, dot_$h_7),
-                                                     lid)), valid);
-    let octet_largest_$h = octet_max_f32(score_$h, lid);
+    let sum = team_scatter(vec4<f32>(dot_0, dot_1, dot_2, dot_3),
+                           vec4<f32>(dot_4, dot_5, dot_6, dot_7), lid);
+    let s = select(LOWEST, score(sum), valid);
+    p_tile[h * WORKGROUP_X + lid] = s;
+    let largest = octet_max_f32(s, lid);
     if (lid % 8u == 0u) {
-      octet_parts[$h * OCTETS + octet] = octet_largest_$h;
+      octet_largest[h * OCTETS + octet] = largest;
     }
-    //! end
-    workgroupBarrier();
-    //! unroll h HEAD_TILE
-    let m_$h = max(largest_$h, largest_part($h));
-    let correction_$h = exp(largest_$h - m_$h);
-    largest_$h = m_$h;
-    acc_$h.a = acc_$h.a * correction_$h;
-    acc_$h.b = acc_$h.b * correction_$h;
-    let p_$h = select(0.0, exp(score_$h - m_$h), valid);
-    p_tile[$h * WORKGROUP_X + lid] = p_$h;
-    sum_$h = fma(sum_$h, correction_$h, octet_sum_f32(p_$h, lid));
-    //! end
-    workgroupBarrier();
-    if (value_slot * 8u < VALUE_DIM) {
-      for (var page = 0u; page < LANE_KEYS; page = page + PAGE_KEYS) {
-        let lane0 = key_lane * LANE_KEYS + page;
-        if (key0 + lane0 <= own && key0 + lane0 + PAGE_KEYS > first) {
-          let row = kv_row(slot, key0 + lane0, kv_head) * VALUE_STRIDE + value_slot * 8u;
-          for (var i = 0u; i < PAGE_KEYS; i = i + VALUE_BATCH) {
-            //! unroll j VALUE_BATCH
-            let v_$j = value8(row + (i + $j) * VALUE_STRIDE);
-            //! end
-            //! unroll j VALUE_BATCH
-            if (key0 + lane0 + i + $j <= own && key0 + lane0 + i + $j >= first) {
-              //! unroll h HEAD_TILE
-              let p_$j_$h = vec4<f32>(p_tile[$h * WORKGROUP_X + lane0 + i + $j]);
-              acc_$h.a = fma(p_$j_$h, v_$j.a, acc_$h.a);
-              acc_$h.b = fma(p_$j_$h, v_$j.b, acc_$h.b);
-              //! end
-            }
-            //! end
-          }
-        }
-      }
+  }
+  workgroupBarrier();
+  for (var h = 0u; h < end; h = h + 1u) {
+    var largest = LOWEST;
+    for (var i = lid % 8u; i < OCTETS; i = i + 8u) {
+      largest = max(largest, octet_largest[h * OCTETS + i]);
     }
-    workgroupBarrier();
+    largest = octet_max_f32(largest, lid);
+    let p = select(0.0, exp(p_tile[h * WORKGROUP_X + lid] - largest), valid);
+    p_tile[h * WORKGROUP_X + lid] = p;
+    let sum = octet_sum_f32(p, lid);
+    if (lid % 8u == 0u) {
+      octet_sums[h * OCTETS + octet] = sum;
+    }
+    if (lid == 0u) {
+      head_largest[h] = largest;
+    }
   }
-
-  //! unroll h HEAD_TILE
-  if (lid % 8u == 0u) {
-    octet_parts[$h * OCTETS + octet] = sum_$h;
+  workgroupBarrier();
+  for (var h = 0u; h < end; h = h + 1u) {
+    var acc = Eight();
+    //! unroll page LANE_PAGES
+    //! unroll j PAGE_KEYS
+    let p_$page_$j = p_tile[h * WORKGROUP_X + lane_key0 + $page * PAGE_KEYS + $j];
+    let value_$page_$j = eight(v_$page_$j);
+    acc.a = fma(vec4<f32>(p_$page_$j), value_$page_$j.a, acc.a);
+    acc.b = fma(vec4<f32>(p_$page_$j), value_$page_$j.b, acc.b);
+    //! end
+    //! end
+    value_sums[h * WORKGROUP_X + lid] = acc;
   }
-  if (lid == 0u) {
-    head_largest[$h] = largest_$h;
-  }
-  //! end
-  //! unroll h HEAD_TILE
-  value_sums[$h % SUM_HEADS * WORKGROUP_X + lid] = acc_$h;
-  if ($h % SUM_HEADS == SUM_HEADS - 1u || $h == HEAD_TILE - 1u) {
-    workgroupBarrier();
-    join_values($h / SUM_HEADS * SUM_HEADS, heads, wid.y, head0, wid.z, lid);
-    workgroupBarrier();
-  }
-  //! end
-}
-
-// Adds the lanes of keys of the heads h0.. in `value_sums`. All invocations call.
-fn join_values(h0: u32, heads: u32, column: u32, head0: u32, range: u32, lid: u32) {
+  workgroupBarrier();
   // Octets have eight vectors of 4 dimensions of one head.
-  for (var start = 0u; start < SUM_HEADS * VALUE_SLOTS * 2u; start = start + WORKGROUP_X) {
-    let h = min((start + lid) / (VALUE_SLOTS * 2u), SUM_HEADS - 1u);
+  for (var start = 0u; start < HEAD_TILE * VALUE_SLOTS * 2u; start = start + WORKGROUP_X) {
+    let h = min((start + lid) / (VALUE_SLOTS * 2u), HEAD_TILE - 1u);
     let slot4 = (start + lid) % (VALUE_SLOTS * 2u);
-    let valid =
-        start + lid < SUM_HEADS * VALUE_SLOTS * 2u && h0 + h < heads && slot4 * 4u < VALUE_DIM;
+    let there = start + lid < heads * VALUE_SLOTS * 2u && slot4 * 4u < VALUE_DIM;
     var total = vec4<f32>();
     var sum = 0.0;
-    var largest = LOWEST;
-    if (valid) {
+    if (there) {
       let at = h * WORKGROUP_X + slot4 / 2u;
       //! unroll i KEY_LANES
       total = total + select(value_sums[at + $i * VALUE_SLOTS].a, value_sums[at + $i * VALUE_SLOTS].b,
                              (slot4 & 1u) == 1u);
       //! end
       //! unroll i OCTETS
-      sum = sum + octet_parts[(h0 + h) * OCTETS + $i];
+      sum = sum + octet_sums[h * OCTETS + $i];
       //! end
-      largest = head_largest[h0 + h];
     }
-    finish(column, head0 + h0 + h, range, slot4, total, largest, sum, valid, lid);
+    finish(wid.y, head0 + h, wid.z, slot4, total, head_largest[h], sum, there, lid);
   }
 }

@@ -12,12 +12,24 @@ fn eight(bits: vec4<u32>) -> Eight {
                vec4<f32>(unpack2x16float(bits.z), unpack2x16float(bits.w)));
 }
 
-fn key8(i: u32) -> Eight {
-  return eight(keys[i / 8u]);
+// Eight elements as they are stored.
+alias EightBits = vec4<u32>;
+
+fn key_bits(i: u32) -> EightBits {
+  return keys[i / 8u];
 }
 
-fn value8(i: u32) -> Eight {
-  return eight(values[i / 8u]);
+fn value_bits(i: u32) -> EightBits {
+  return values[i / 8u];
+}
+
+// Zeros where they do not count.
+fn select_bits(bits: EightBits, counts: bool) -> EightBits {
+  return select(vec4<u32>(), bits, counts);
+}
+
+fn key8(i: u32) -> Eight {
+  return eight(keys[i / 8u]);
 }
 
 fn value4(i: u32) -> vec4<f32> {

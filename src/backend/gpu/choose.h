@@ -91,9 +91,8 @@ bool has_matrices(const gpu::Capabilities& capabilities);
 bool takes_matrices(const plan::Attention& op, const plan::Resources& resources,
                     const gpu::Capabilities& capabilities);
 
-// Positions in one range of split attention, and how many ranges a slot has: constants of a load,
-// for they fix the order of sums.
-uint32_t keys_per_range(uint32_t page_stride);
+// Positions in one range of split attention, and how many ranges a slot has at most.
+inline constexpr uint32_t kKeysPerRange = 128;
 uint32_t max_ranges(uint32_t page_stride);
 
 // Columns of one slot in a tile of prefill attention.

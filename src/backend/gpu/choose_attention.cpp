@@ -4,10 +4,8 @@
 namespace wisp::backend::webgpu {
 namespace {
 
-constexpr uint32_t kDecodeInvocations = 128;  // and keys of a tile
 constexpr uint32_t kMergeInvocations = 256;
 constexpr uint32_t kMaxHeadTile = 4;
-constexpr uint32_t kMaxRanges = 128;
 
 const plan::KvLayer& kv_layer(const ChooseContext& c, plan::KvLayerId id) {
   const plan::KvLayer& kv = c.resources.kv_layers[plan::index(id)];
@@ -67,7 +65,7 @@ KernelUse decode(const plan::Attention& op, const ChooseContext& c, bool split) 
   KernelUse use = attention_base(op, c);
   use.spec.label = split ? "attention decode, ranges" : "attention decode";
   use.spec.file = "attention/decode.wgsl";
-  use.spec.workgroup_size = {kDecodeInvocations, 1, 1};
+  use.spec.workgroup_size = {kKeysPerRange, 1, 1};
   add_reduce(use.spec, c.capabilities, 8);
   use.spec.includes.emplace_back(has_shuffles(c.capabilities) ? "lib/scatter_subgroup.wgsl"
                                                               : "lib/scatter_shared.wgsl");
@@ -75,12 +73,16 @@ KernelUse decode(const plan::Attention& op, const ChooseContext& c, bool split) 
   constants.emplace_back("HEAD_TILE", div_up(group, head_tiles));
   constants.emplace_back("HEAD_TILES", head_tiles);
   const uint32_t value_slots = std::bit_ceil(div_up(kv.value_dim, 8));
+  const uint32_t key_lanes = kKeysPerRange / value_slots;
+  const uint32_t lane_keys = value_slots;
+  const uint32_t page_keys = std::min(lane_keys, plan::kPageTokens);
   constants.emplace_back("KEY_PARTS", div_up(kv.head_dim, 64));
-  constants.emplace_back("OCTETS", kDecodeInvocations / 8);
+  constants.emplace_back("OCTETS", kKeysPerRange / 8);
   constants.emplace_back("VALUE_SLOTS", value_slots);
-  constants.emplace_back("KEY_LANES", kDecodeInvocations / value_slots);
-  constants.emplace_back("VALUE_BATCH", std::min(8U, value_slots));
-  constants.emplace_back("KEYS_PER_RANGE", keys_per_range(c.page_stride));
+  constants.emplace_back("KEY_LANES", key_lanes);
+  constants.emplace_back("LANE_KEYS", lane_keys);
+  constants.emplace_back("PAGE_KEYS", page_keys);
+  constants.emplace_back("LANE_PAGES", lane_keys / page_keys);
   use.grid.x = kv.num_kv_heads * head_tiles;
   if (split) {
     use.spec.includes.emplace_back("attention/split.wgsl");
@@ -112,7 +114,7 @@ KernelUse merge(const plan::Attention& op, const ChooseContext& c) {
   constants.emplace_back("LOGIT_ROWS", false);
   constants.emplace_back("HEADS", op.num_heads);
   constants.emplace_back("VALUE_DIM", kv.value_dim);
-  constants.emplace_back("KEYS_PER_RANGE", keys_per_range(c.page_stride));
+  constants.emplace_back("KEYS_PER_RANGE", kKeysPerRange);
   constants.emplace_back("MAX_RANGES", max_ranges(c.page_stride));
   use.bindings = {{"step_info", Bound::step},
                   value_binding("out", op.out),
@@ -165,15 +167,8 @@ bool takes_matrices(const plan::Attention& op, const plan::Resources& resources,
          fits(kv.head_dim) && fits(kv.value_dim);
 }
 
-// 128 positions a range, more where a slot has more than kMaxRanges of them.
-uint32_t keys_per_range(uint32_t page_stride) {
-  const uint64_t positions = uint64_t{page_stride} * plan::kPageTokens;
-  return static_cast<uint32_t>(round_up(ceil_div(positions, kMaxRanges), kDecodeInvocations));
-}
-
 uint32_t max_ranges(uint32_t page_stride) {
-  const uint64_t positions = uint64_t{page_stride} * plan::kPageTokens;
-  return static_cast<uint32_t>(ceil_div(positions, keys_per_range(page_stride)));
+  return static_cast<uint32_t>(ceil_div(uint64_t{page_stride} * plan::kPageTokens, kKeysPerRange));
 }
 
 std::vector<KernelUse> choose_op(const plan::RopeKv& op, plan::KernelClass,

@@ -69,7 +69,7 @@ void PreparedPlan::write_step(const Step& step) {
   info_ = {.columns = static_cast<uint32_t>(step.columns.size()),
            .logit_rows = 0,
            .first_logit = 0,
-           .ranges = last / keys_per_range(state_.page_stride) + 1,
+           .ranges = last / kKeysPerRange + 1,
            .sampling = 0,
            .zero = {}};
   device_.write(columns_, 0, bytes_of(column_words_));

@@ -95,7 +95,7 @@ std::vector<gpu::KernelSpec> step_kernels(const OpCase& op_case, const Step& ste
                                       .page_stride = op_case.max_pages_per_slot};
   uint32_t last = 0;
   for (const Column& column : step.columns) last = std::max(last, column.position);
-  const uint32_t ranges = last / webgpu::keys_per_range(op_case.max_pages_per_slot) + 1;
+  const uint32_t ranges = last / webgpu::kKeysPerRange + 1;
   std::vector<gpu::KernelSpec> kernels;
   std::set<std::pair<std::string, std::string>> seen;
   auto rows = static_cast<uint32_t>(step.columns.size());
