@@ -16,8 +16,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) count: v
   let row0 = (wid.x + wid.z * count.x) * TILE_ROWS;
   let col0 = wid.y * COL_TILE;
   let columns = row_count();
-  let early = load_early(col0, row0, columns, lid);
-  let squares = load_squares(col0, columns, lid);
+  load_rms_factors(col0, columns, lid);
   //! unroll c COL_TILE
   let column_$c = min(col0 + $c, columns - 1u);
   //! end
@@ -53,7 +52,6 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) count: v
   }
   //! end
   //! end
-  make_rms_factor(squares, lid);
   workgroupBarrier();
-  finish(early, col0, row0, columns, lid);
+  finish(col0, row0, columns, lid);
 }

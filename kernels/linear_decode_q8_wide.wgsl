@@ -13,8 +13,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) count: v
   let row0 = (wid.x + wid.z * count.x) * TILE_ROWS;
   let col0 = wid.y * COL_TILE;
   let columns = row_count();
-  let early = load_early(col0, row0, columns, lid);
-  let squares = load_squares(col0, columns, lid);
+  load_rms_factors(col0, columns, lid);
   //! unroll c 8
   let column_$c = min(col0 + $c, columns - 1u);
   //! end
@@ -42,7 +41,6 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) count: v
     results[lane / (TEAM / 8u) * TILE_ROWS + own + $r] = sum_$r;
   }
   //! end
-  make_rms_factor(squares, lid);
   workgroupBarrier();
-  finish(early, col0, row0, columns, lid);
+  finish(col0, row0, columns, lid);
 }

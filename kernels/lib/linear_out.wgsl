@@ -2,10 +2,8 @@
 //! include lib/linear_result.wgsl
 @group(0) @binding(1) var<storage, read_write> out: array<f32>;
 
-fn put(column: u32, row: u32, result: f32) {
+fn store(column: u32, row: u32, sum: f32) -> f32 {
+  let result = linear_result(column, row, sum);
   out[column * OUT_STRIDE + OUT_OFFSET + FIRST_ROW + row] = result;
-}
-
-fn store(column: u32, row: u32, sum: f32) {
-  put(column, row, linear_result(sum, row_bias(row), row_residual(column, row)));
+  return result;
 }

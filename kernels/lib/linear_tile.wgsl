@@ -13,38 +13,23 @@ fn total(i: u32) -> f32 {
   return results[i];
 }
 
-// The sums of squares of a column, a team each, TEAM groups apart; to be loaded before the loop that
-// hides the wait.
-struct Squares {
-  //! unroll i RMS_PARTS
-  part_$i: f32,
-  //! end
-  none: f32,
-}
-
-fn load_squares(col0: u32, columns: u32, lid: u32) -> Squares {
-  var squares = Squares();
-  if (X_RMS && lid / TEAM < COL_TILE) {
-    let column = min(col0 + lid / TEAM, columns - 1u);
-    //! unroll i RMS_PARTS
-    let group_$i = lid % TEAM + $i * TEAM;
-    squares.part_$i = select(0.0, load_square(column, min(group_$i, GROUPS - 1u)), group_$i < GROUPS);
-    //! end
-  }
-  return squares;
-}
-
-// 1 / sqrt(mean square + X_EPS) of each column. All invocations call.
-fn make_rms_factor(squares: Squares, lid: u32) {
+// 1 / sqrt(mean square + X_EPS) of each column, a team each. All invocations call.
+fn load_rms_factors(col0: u32, columns: u32, lid: u32) {
   if (!X_RMS) {
     return;
   }
-  var sum = 0.0;
-  //! unroll i RMS_PARTS
-  sum = sum + squares.part_$i;
-  //! end
-  sum = team_sum(sum, lid);
-  if (lid % TEAM == 0u && lid / TEAM < COL_TILE) {
-    rms_factors[lid / TEAM] = 1.0 / sqrt(fma(sum, 1.0 / f32(COLS), X_EPS));
+  for (var start = 0u; start < COL_TILE; start = start + WORKGROUP_X / TEAM) {
+    let c = start + lid / TEAM;
+    let column = min(col0 + c, columns - 1u);
+    var sum = 0.0;
+    if (c < COL_TILE) {
+      for (var group = lid % TEAM; group < GROUPS; group = group + TEAM) {
+        sum = sum + load_square(column, group);
+      }
+    }
+    sum = team_sum(sum, lid);
+    if (c < COL_TILE && lid % TEAM == 0u) {
+      rms_factors[c] = 1.0 / sqrt(fma(sum, 1.0 / f32(COLS), X_EPS));
+    }
   }
 }
