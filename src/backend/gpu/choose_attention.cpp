@@ -6,6 +6,7 @@ namespace {
 
 constexpr uint32_t kMergeInvocations = 256;
 constexpr uint32_t kMaxHeadTile = 4;
+constexpr uint32_t kMaxRanges = 4096;  // the merge holds a factor of each in workgroup memory
 
 const plan::KvLayer& kv_layer(const ChooseContext& c, plan::KvLayerId id) {
   const plan::KvLayer& kv = c.resources.kv_layers[plan::index(id)];
@@ -210,6 +211,10 @@ std::vector<KernelUse> choose_op(const plan::Attention& op, plan::KernelClass ke
   if (kernel_class == plan::KernelClass::prefill) return {prefill(op, c)};
   std::vector<KernelUse> uses;
   uses.push_back(decode(op, c, false));
+  if (max_ranges(c.page_stride) > kMaxRanges) {
+    fail("contexts of more than {} positions are not supported by the webgpu backend",
+         kMaxRanges * kKeysPerRange);
+  }
   if (max_ranges(c.page_stride) > 1) {
     uses.push_back(decode(op, c, true));
     uses.push_back(merge(op, c));

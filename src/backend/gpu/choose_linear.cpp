@@ -107,8 +107,7 @@ void finish_int8(KernelUse& use, const plan::Linear& op, const Int8Tile& tile, u
                  uint32_t cols, const ChooseContext& c) {
   const uint32_t team = team_size(c.capabilities, div_up(cols, 32));
   const uint32_t tile_rows = op.glu ? std::max(64U, tile.rows) : tile.rows;
-  // At most a row (two with a GLU) for each team, at least as many as the device's invocations
-  // allow.
+  // A team has at least one row.
   const uint32_t invocations =
       std::min({tile.invocations, c.capabilities.max_invocations, tile_rows * team});
   use.spec.file = tile.columns == 8 ? "linear_decode_q8_wide.wgsl" : "linear_decode_q8.wgsl";

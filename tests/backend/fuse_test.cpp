@@ -1,0 +1,163 @@
+// Which ops the WebGPU backend draws together.
+#include "backend/gpu/fuse.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/selftest/op_case.h"
+
+namespace wisp::backend::webgpu {
+namespace {
+
+using plan::KernelClass;
+using plan::ValueId;
+using plan::ValueType;
+using selftest::CaseBuilder;
+using selftest::OpCase;
+
+constexpr uint32_t kWidth = 64;
+
+gpu::Capabilities with_matrices() {
+  return {.f16 = true,
+          .subgroups = true,
+          .matrices = {{.m = 16, .n = 16, .k = 16}},
+          .subgroup_min_size = 32,
+          .subgroup_max_size = 32};
+}
+
+plan::Plan fused(const OpCase& op_case, std::vector<ValueId> kept = {},
+                 const gpu::Capabilities& capabilities = {}, size_t parts = 1) {
+  std::vector<DeviceWeight> weights;
+  for (const plan::Weight& weight : op_case.resources.weights) {
+    for (weights.emplace_back(); weights.back().size() < parts;) {
+      weights.back().emplace_back().rows = weight.rows;
+    }
+  }
+  return fuse(op_case.plan, op_case.resources, capabilities, weights, kept);
+}
+
+std::vector<std::string> kinds(const plan::Plan& plan) {
+  std::vector<std::string> list;
+  for (const plan::Op& op : plan.ops) list.emplace_back(plan::op_kind(op.body));
+  return list;
+}
+
+struct Chain {
+  explicit Chain(KernelClass kernel_class) : b("chain", kernel_class, {}) {}
+
+  ValueId quantize(ValueId x) {
+    const ValueId out = b.value("q8", b.result().plan[x].width, plan::Rows::columns, ValueType::q8);
+    b.op(plan::Quantize{.x = x, .out = out});
+    return out;
+  }
+  ValueId linear(ValueId x, uint32_t rows, bool f16_inputs = false,
+                 std::optional<ValueId> residual = {}) {
+    const uint32_t width = b.result().plan[x].width;
+    const ValueId out = b.value("linear", rows);
+    plan::Linear op{.x = x,
+                    .weight = b.weight("w", formats::DType::Q4_0, rows, width),
+                    .out = out,
+                    .bias = {},
+                    .residual = residual};
+    op.f16_inputs = f16_inputs;
+    b.op(op);
+    return out;
+  }
+  ValueId norm(ValueId x, uint32_t group = kWidth) {
+    const ValueId out = b.value("norm", kWidth);
+    b.op(plan::RmsNorm{.x = x, .out = out, .weight = {}, .eps = 1e-5F, .group = group});
+    return out;
+  }
+  ValueId glu(ValueId x) {
+    const ValueId out = b.value("glu", b.result().plan[x].width / 2);
+    b.op(plan::Glu{.x = x, .out = out});
+    return out;
+  }
+
+  CaseBuilder b;
+};
+
+using Kinds = std::vector<std::string>;
+
+TEST(Fuse, ANormGoesIntoTheProjectionBeforeIt) {
+  Chain c(KernelClass::decode);
+  const ValueId x = c.b.input("x", kWidth);
+  const ValueId sum = c.linear(c.quantize(x), kWidth, false, x);
+  const ValueId normed = c.quantize(c.norm(sum));
+  c.linear(normed, 40);
+  c.linear(normed, 8);
+  const plan::Plan plan = fused(c.b.result());
+  ASSERT_EQ(kinds(plan), (Kinds{"quantize", "linear", "linear", "linear"}));
+  const auto& first = std::get<plan::Linear>(plan.ops[1].body);
+  ASSERT_TRUE(first.norm.has_value());
+  EXPECT_EQ(first.norm->out, normed);
+  EXPECT_EQ(first.out, sum);
+  EXPECT_EQ(plan[normed].type, ValueType::q8_rms);
+  for (const size_t reader : {2, 3}) {
+    EXPECT_EQ(std::get<plan::Linear>(plan.ops[reader].body).x_norm_eps, 1e-5F);
+  }
+}
+
+TEST(Fuse, AGluGoesIntoTheProjectionBeforeIt) {
+  Chain c(KernelClass::decode);
+  const ValueId gate_up = c.linear(c.quantize(c.b.input("x", kWidth)), 2 * kWidth);
+  const ValueId gated = c.quantize(c.glu(gate_up));
+  c.linear(gated, 8);
+  const plan::Plan plan = fused(c.b.result());
+  ASSERT_EQ(kinds(plan), (Kinds{"quantize", "linear", "linear"}));
+  const auto& first = std::get<plan::Linear>(plan.ops[1].body);
+  EXPECT_TRUE(first.glu.has_value());
+  EXPECT_EQ(first.out, gated);
+}
+
+TEST(Fuse, KeptValuesAndPartsAndGroupsStayApart) {
+  Chain c(KernelClass::decode);
+  const ValueId sum = c.linear(c.quantize(c.b.input("x", kWidth)), kWidth);
+  const ValueId norm = c.norm(sum);
+  const ValueId normed = c.quantize(norm);
+  c.linear(normed, 8);
+  const Kinds norm_apart = {"quantize", "linear", "rms_norm", "linear"};
+  EXPECT_EQ(kinds(fused(c.b.result(), {norm})),
+            (Kinds{"quantize", "linear", "rms_norm", "quantize", "linear"}));
+  EXPECT_EQ(kinds(fused(c.b.result(), {normed})), norm_apart);
+  EXPECT_EQ(kinds(fused(c.b.result(), {}, {}, 2)), norm_apart);
+
+  Chain grouped(KernelClass::decode);
+  const ValueId x = grouped.linear(grouped.quantize(grouped.b.input("x", kWidth)), kWidth);
+  grouped.linear(grouped.quantize(grouped.norm(x, kWidth / 2)), 8);
+  EXPECT_EQ(kinds(fused(grouped.b.result())),
+            (Kinds{"quantize", "linear", "rms_norm", "quantize", "linear"}));
+
+  Chain read_twice(KernelClass::decode);
+  const ValueId y =
+      read_twice.linear(read_twice.quantize(read_twice.b.input("x", kWidth)), 2 * kWidth);
+  read_twice.linear(read_twice.quantize(read_twice.glu(y)), 8);
+  read_twice.linear(y, 8);
+  EXPECT_EQ(kinds(fused(read_twice.b.result())),
+            (Kinds{"quantize", "linear", "glu", "linear", "linear"}));
+}
+
+TEST(Fuse, MatricesReadHalves) {
+  Chain c(KernelClass::prefill);
+  const ValueId norm = c.norm(c.b.input("x", kWidth));
+  const ValueId glu = c.glu(c.linear(norm, 2 * kWidth, true));
+  c.linear(glu, 8, true);
+  const auto types = [&](const plan::Plan& plan) {
+    return std::vector<ValueType>{plan[norm].type, plan[glu].type};
+  };
+  const gpu::Capabilities matrices = with_matrices();
+  EXPECT_EQ(types(fused(c.b.result(), {}, matrices)),
+            (std::vector<ValueType>{ValueType::f16, ValueType::f16}));
+  EXPECT_EQ(types(fused(c.b.result(), {norm}, matrices)),
+            (std::vector<ValueType>{ValueType::f32, ValueType::f16}));
+  EXPECT_EQ(types(fused(c.b.result())), (std::vector<ValueType>{ValueType::f32, ValueType::f32}));
+  c.linear(norm, 8);  // in f32
+  EXPECT_EQ(types(fused(c.b.result(), {}, matrices)),
+            (std::vector<ValueType>{ValueType::f32, ValueType::f16}));
+}
+
+}  // namespace
+}  // namespace wisp::backend::webgpu
