@@ -261,6 +261,12 @@ void Device::read_limits() {
   c.timestamps = wgpuDeviceHasFeature(device_.get(), WGPUFeatureName_TimestampQuery);
   c.subgroups = provider::has_subgroups(adapter_.get());
   c.subgroups_need_enable = provider::subgroups_need_enable();
+  WGPUAdapterInfo info = WGPU_ADAPTER_INFO_INIT;
+  if (wgpuAdapterGetInfo(adapter_.get(), &info) == WGPUStatus_Success) {
+    c.subgroup_min_size = info.subgroupMinSize;
+    c.subgroup_max_size = info.subgroupMaxSize;
+    wgpuAdapterInfoFreeMembers(info);
+  }
   c.max_immediate_size = limits.maxImmediateSize;
   c.immediates = provider::has_immediates(adapter_.get()) && limits.maxImmediateSize > 0;
   c.matrices = provider::matrices(adapter_.get(), device_.get());

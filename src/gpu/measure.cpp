@@ -56,11 +56,13 @@ void measure_packed_dot(Device& device, Capabilities& capabilities) {
   });
 }
 
+// Widens the sizes that the adapter tells: other kernels may get any of those.
 void measure_subgroups(Device& device, Capabilities& capabilities) {
+  uint32_t least = capabilities.subgroup_min_size > 0 ? capabilities.subgroup_min_size : UINT32_MAX;
+  uint32_t greatest = capabilities.subgroup_max_size;
+  capabilities.subgroup_min_size = capabilities.subgroup_max_size = 0;
   if (!capabilities.subgroups) return;
   attempt(capabilities.subgroups, "subgroups", [&] {
-    uint32_t least = UINT32_MAX;
-    uint32_t greatest = 0;
     for (uint32_t size : {32u, 64u, 128u, 256u}) {
       std::array<uint32_t, 2> sizes{UINT32_MAX, 0};
       run(device,

@@ -25,7 +25,8 @@ gpu::Capabilities with_matrices() {
           .subgroups = true,
           .matrices = {{.m = 16, .n = 16, .k = 16}},
           .subgroup_min_size = 32,
-          .subgroup_max_size = 32};
+          .subgroup_max_size = 32,
+          .workgroup_memory = 49152};
 }
 
 plan::Plan fused(const OpCase& op_case, std::vector<ValueId> kept = {},
@@ -154,6 +155,10 @@ TEST(Fuse, MatricesReadHalves) {
   EXPECT_EQ(types(fused(c.b.result(), {norm}, matrices)),
             (std::vector<ValueType>{ValueType::f32, ValueType::f16}));
   EXPECT_EQ(types(fused(c.b.result())), (std::vector<ValueType>{ValueType::f32, ValueType::f32}));
+  Chain residual(KernelClass::prefill);
+  const ValueId both = residual.norm(residual.b.input("x", kWidth));
+  residual.linear(both, kWidth, true, both);
+  EXPECT_EQ(fused(residual.b.result(), {}, matrices)[both].type, ValueType::f32);
   c.linear(norm, 8);  // in f32
   EXPECT_EQ(types(fused(c.b.result(), {}, matrices)),
             (std::vector<ValueType>{ValueType::f32, ValueType::f16}));

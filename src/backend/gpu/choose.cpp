@@ -114,10 +114,11 @@ std::vector<KernelUse> choose_op(const plan::SelectLogits& op, plan::KernelClass
 
 }  // namespace
 
-// What the kernels with matrices are written for.
+// What the kernels with matrices are written for; they take up to 46,080 bytes of workgroup memory.
 bool has_matrices(const gpu::Capabilities& c) {
-  return c.f16 && c.subgroups && c.has_matrix({.m = 16, .n = 16, .k = 16}) &&
-         c.subgroup_min_size == 32 && c.subgroup_max_size == 32;
+  return c.f16 && c.workgroup_memory >= 46080 && c.subgroups &&
+         c.has_matrix({.m = 16, .n = 16, .k = 16}) && c.subgroup_min_size == 32 &&
+         c.subgroup_max_size == 32;
 }
 
 void add_codec(gpu::KernelSpec& spec, const ChooseContext& c, const plan::Weight& weight) {

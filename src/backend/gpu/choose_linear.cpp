@@ -108,8 +108,8 @@ void finish_int8(KernelUse& use, const plan::Linear& op, const Int8Tile& tile, u
   const uint32_t team = team_size(c.capabilities, div_up(cols, 32));
   const uint32_t tile_rows = op.glu ? std::max(64U, tile.rows) : tile.rows;
   // A team has at least one row.
-  const uint32_t invocations =
-      std::min({tile.invocations, c.capabilities.max_invocations, tile_rows * team});
+  const uint32_t invocations = std::min(
+      {tile.invocations, std::bit_floor(c.capabilities.max_invocations), tile_rows * team});
   use.spec.file = tile.columns == 8 ? "linear_decode_q8_wide.wgsl" : "linear_decode_q8.wgsl";
   use.spec.label += fmt::format(" k={}", tile.columns);
   use.spec.workgroup_size = {invocations, 1, 1};

@@ -72,7 +72,7 @@ void narrow(plan::Plan& plan, const plan::Resources& resources,
     const bool matrices =
         linear != nullptr && linear->f16_inputs && op.kernel_class == plan::KernelClass::prefill;
     for (const ValueId id : plan::inputs(op.body)) {
-      if (!matrices || id != linear->x) narrow[plan::index(id)] = false;
+      if (!matrices || id != linear->x || id == linear->residual) narrow[plan::index(id)] = false;
     }
   }
   for (size_t v = 0; v < narrow.size(); ++v) {
