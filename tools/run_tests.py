@@ -53,7 +53,7 @@ def main():
     # A folder: each program writes <its name>.xml, which is also its ctest name.
     env = os.environ | {"GTEST_OUTPUT": f"xml:{reports}/"}
     command = ["ctest", "--test-dir", str(build), "--output-on-failure", "--no-tests=error",
-               "--output-junit", str(junit), *ctest_args]
+               "--parallel", str(os.cpu_count() or 1), "--output-junit", str(junit), *ctest_args]
     # Nothing to read: a test must not wait for whoever started this.
     status = subprocess.run(command, env=env, stdin=subprocess.DEVNULL).returncode
     if not junit.exists():

@@ -1,6 +1,5 @@
 // Every op case on the GPU: against the plain reference, and bit by bit against its columns one at
-// a time; with all that the adapter offers, for one shape of each kind of kernel with every
-// optional feature switched off, and for some with one feature less.
+// a time.
 #include <gtest/gtest.h>
 
 #include "backend/selftest/check.h"
@@ -14,59 +13,17 @@ const std::vector<OpCase>& all_cases() {
   return cases;
 }
 
-class GpuOps : public testing::TestWithParam<size_t> {
- protected:
-  static void check(const OpCase& op_case, const std::shared_ptr<GpuContext>& context) {
-    EXPECT_EQ(check_case(op_case, [&] { return make_gpu_backend({.context = context}); }), "");
-  }
-};
-
-TEST_P(GpuOps, MatchReferenceAndColumnsAlone) { check(all_cases()[GetParam()], shared_context()); }
-
-// Most of the time goes into compiling kernels for the CPU driver.
-std::vector<size_t> plain_cases() {
-  std::vector<size_t> list;
-  for (size_t i = 0; i < all_cases().size(); ++i) {
-    const std::string& name = all_cases()[i].name;
-    const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
-    if (has("linear") && !has("130x") && !has("37x83")) continue;
-    if (has("attention") && !(has("F16") && (has("smollm") || has("odd") || has("long_window")))) {
-      continue;
-    }
-    list.push_back(i);
-  }
-  return list;
+void check(const OpCase& op_case, const Mask& mask = {"", nullptr}) {
+  const auto make = [&] { return make_gpu_backend({.context = shared_context(mask)}); };
+  EXPECT_EQ(check_case(op_case, make), "");
 }
 
-class PlainGpuOps : public GpuOps {};
+class GpuOps : public testing::TestWithParam<size_t> {};
 
-TEST_P(PlainGpuOps, MatchReferenceAndColumnsAlone) {
-  check(all_cases()[GetParam()], shared_context(kNoFeatures));
-}
+TEST_P(GpuOps, MatchReferenceAndColumnsAlone) { check(all_cases()[GetParam()]); }
 
-class MaskedGpuOps : public testing::TestWithParam<Mask> {};
-
-TEST_P(MaskedGpuOps, MatchReferenceAndColumnsAlone) {
-  size_t found = 0;
-  for (const char* start :
-       {"linear_Q4_0_int8_decode_130x", "linear_Q6_K_int8_decode_5x", "linear_F16_exact_decode_37x",
-        "linear_Q4_0_half_prefill_130x", "attention_smollm_decode_F16",
-        "attention_smollm_prefill_F16_half", "rms_norm_576", "quantize_576", "argmax_4099"}) {
-    for (const OpCase& op_case : all_cases()) {
-      if (!op_case.name.starts_with(start)) continue;
-      ++found;
-      const auto make = [] { return make_gpu_backend({.context = shared_context(GetParam())}); };
-      EXPECT_EQ(check_case(op_case, make), "");
-    }
-  }
-  EXPECT_EQ(found, 9U);
-}
-
-const auto kCaseName = [](const auto& info) { return all_cases()[info.param].name; };
-INSTANTIATE_TEST_SUITE_P(Cases, GpuOps, testing::Range<size_t>(0, all_cases().size()), kCaseName);
-INSTANTIATE_TEST_SUITE_P(Masks, MaskedGpuOps, testing::ValuesIn(kOneFeatureLess),
-                         [](const auto& info) { return info.param.name; });
-INSTANTIATE_TEST_SUITE_P(Cases, PlainGpuOps, testing::ValuesIn(plain_cases()), kCaseName);
+INSTANTIATE_TEST_SUITE_P(Cases, GpuOps, testing::Range<size_t>(0, all_cases().size()),
+                         [](const auto& info) { return all_cases()[info.param].name; });
 
 }  // namespace
 }  // namespace wisp::backend::selftest
