@@ -2,21 +2,10 @@
 // of each kind of kernel with all of them switched off, and some with one feature less.
 #include <gtest/gtest.h>
 
-#include "backend/selftest/check.h"
-#include "gpu_context.h"
+#include "gpu_ops.h"
 
 namespace wisp::backend::selftest {
 namespace {
-
-const std::vector<OpCase>& all_cases() {
-  static const std::vector<OpCase> cases = op_cases();
-  return cases;
-}
-
-void check(const OpCase& op_case, const Mask& mask = {"", nullptr}) {
-  const auto make = [&] { return make_gpu_backend({.context = shared_context(mask)}); };
-  EXPECT_EQ(check_case(op_case, make), "");
-}
 
 // Most of the time goes into compiling kernels for the CPU driver.
 std::vector<size_t> plain_cases() {

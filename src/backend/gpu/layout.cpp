@@ -1,6 +1,5 @@
 #include "backend/gpu/layout.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "base/checked.h"
@@ -17,46 +16,38 @@ uint64_t padded_row(const WeightLayout& layout, uint64_t cols) {
   return round_up(cols * layout.data_bytes, 16);
 }
 
-// Copies the quants of a q8 row; the device's row is that with the halves apart.
-void copy_quants(std::span<std::byte> plain, std::span<std::byte> device, uint32_t width,
-                 bool to_plain) {
-  for (uint32_t half = 0; half < width / 16; ++half) {
-    std::byte* a = plain.data() + size_t{half} * 16;
-    std::byte* b = device.data() + size_t{half / 2} * 16 + size_t{half % 2} * (width / 2);
-    std::memcpy(to_plain ? a : b, to_plain ? b : a, 16);
+// Rows in the form of plan.h (to_plain) or of the device.
+std::vector<std::byte> convert(const plan::Value& value, std::span<const std::byte> from,
+                               bool to_plain) {
+  const uint64_t plain = plan::row_bytes(value);
+  const uint64_t padded = uint64_t{value_stride(value)} * 4;
+  const uint64_t from_row = to_plain ? padded : plain;
+  const uint64_t to_row = to_plain ? plain : padded;
+  const uint64_t rows = from.size() / from_row;
+  const size_t halves = plan::is_q8(value.type) ? value.width / 16 : 0;
+  std::vector<std::byte> out(rows * to_row);
+  for (uint64_t r = 0; r < rows; ++r) {
+    const std::byte* source = from.data() + r * from_row;
+    std::byte* target = out.data() + r * to_row;
+    std::memcpy(target, source, plain);
+    for (size_t half = 0; half < halves; ++half) {
+      const size_t in_plain = half * 16;
+      const size_t on_device = half / 2 * 16 + half % 2 * (value.width / 2);
+      std::memcpy(target + (to_plain ? in_plain : on_device),
+                  source + (to_plain ? on_device : in_plain), 16);
+    }
   }
+  return out;
 }
 
 }  // namespace
 
 std::vector<std::byte> to_device(const plan::Value& value, std::span<const std::byte> from) {
-  const uint64_t plain = plan::row_bytes(value);
-  const uint64_t padded = uint64_t{value_stride(value)} * 4;
-  const uint64_t rows = from.size() / plain;
-  std::vector<std::byte> out(rows * padded);
-  for (uint64_t r = 0; r < rows; ++r) {
-    std::vector<std::byte> row(from.begin() + static_cast<ptrdiff_t>(r * plain),
-                               from.begin() + static_cast<ptrdiff_t>((r + 1) * plain));
-    const std::span<std::byte> to(out.data() + r * padded, padded);
-    std::ranges::copy(row, to.begin());
-    if (plan::is_q8(value.type)) copy_quants(row, to, value.width, false);
-  }
-  return out;
+  return convert(value, from, false);
 }
 
 std::vector<std::byte> from_device(const plan::Value& value, std::span<const std::byte> from) {
-  const uint64_t plain = plan::row_bytes(value);
-  const uint64_t padded = uint64_t{value_stride(value)} * 4;
-  const uint64_t rows = from.size() / padded;
-  std::vector<std::byte> out(rows * plain);
-  for (uint64_t r = 0; r < rows; ++r) {
-    std::vector<std::byte> row(from.begin() + static_cast<ptrdiff_t>(r * padded),
-                               from.begin() + static_cast<ptrdiff_t>((r + 1) * padded));
-    const std::span<std::byte> to(out.data() + r * plain, plain);
-    std::copy_n(row.begin(), plain, to.begin());
-    if (plan::is_q8(value.type)) copy_quants(to, row, value.width, true);
-  }
-  return out;
+  return convert(value, from, true);
 }
 
 uint32_t value_stride(const plan::Value& value) {

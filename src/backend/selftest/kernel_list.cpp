@@ -65,6 +65,24 @@ std::vector<webgpu::DeviceWeight> whole_weights(const OpCase& op_case) {
   return weights;
 }
 
+// A case's plan as the backend runs it, and what the choice of its kernels depends on.
+struct FusedCase {
+  FusedCase(const OpCase& op_case, const gpu::Capabilities& capabilities)
+      : weights(whole_weights(op_case)),
+        plan(webgpu::fuse(op_case.plan, op_case.resources, capabilities, weights, op_case.outputs)),
+        context{.capabilities = capabilities,
+                .plan = plan,
+                .resources = op_case.resources,
+                .weights = weights,
+                .page_stride = op_case.max_pages_per_slot} {}
+  FusedCase(const FusedCase&) = delete;
+  FusedCase& operator=(const FusedCase&) = delete;
+
+  std::vector<webgpu::DeviceWeight> weights;
+  plan::Plan plan;
+  webgpu::ChooseContext context;
+};
+
 bool takes(const webgpu::Condition& when, uint32_t rows, uint32_t ranges) {
   return rows >= when.min_rows && rows <= when.max_rows && ranges >= when.min_ranges &&
          ranges <= when.max_ranges;
@@ -85,25 +103,18 @@ std::string variant_text(const gpu::KernelSpec& spec) {
 
 std::vector<gpu::KernelSpec> step_kernels(const OpCase& op_case, const Step& step,
                                           const gpu::Capabilities& capabilities) {
-  const std::vector<webgpu::DeviceWeight> weights = whole_weights(op_case);
-  const plan::Plan plan =
-      webgpu::fuse(op_case.plan, op_case.resources, capabilities, weights, op_case.outputs);
-  const webgpu::ChooseContext context{.capabilities = capabilities,
-                                      .plan = plan,
-                                      .resources = op_case.resources,
-                                      .weights = weights,
-                                      .page_stride = op_case.max_pages_per_slot};
+  const FusedCase fused(op_case, capabilities);
   uint32_t last = 0;
   for (const Column& column : step.columns) last = std::max(last, column.position);
   const uint32_t ranges = last / webgpu::kKeysPerRange + 1;
   std::vector<gpu::KernelSpec> kernels;
   std::set<std::pair<std::string, std::string>> seen;
   auto rows = static_cast<uint32_t>(step.columns.size());
-  for (const plan::Op& op : plan.ops) {
+  for (const plan::Op& op : fused.plan.ops) {
     if (std::holds_alternative<plan::SelectLogits>(op.body)) {
       rows = static_cast<uint32_t>(step.logit_columns.size());
     }
-    for (webgpu::KernelUse& use : webgpu::choose(op, context)) {
+    for (webgpu::KernelUse& use : webgpu::choose(op, fused.context)) {
       if (!takes(use.when, rows, ranges)) continue;
       if (!seen.emplace(use.spec.file, variant_text(use.spec)).second) continue;
       kernels.push_back(std::move(use.spec));
@@ -115,16 +126,10 @@ std::vector<gpu::KernelSpec> step_kernels(const OpCase& op_case, const Step& ste
 std::vector<KernelLine> kernel_lines(const gpu::Capabilities& capabilities) {
   std::set<KernelLine, Before> lines;
   for (const OpCase& op_case : op_cases()) {
-    const std::vector<webgpu::DeviceWeight> weights = whole_weights(op_case);
-    const plan::Plan plan =
-        webgpu::fuse(op_case.plan, op_case.resources, capabilities, weights, op_case.outputs);
-    const webgpu::ChooseContext context{.capabilities = capabilities,
-                                        .plan = plan,
-                                        .resources = op_case.resources,
-                                        .weights = weights,
-                                        .page_stride = op_case.max_pages_per_slot};
-    for (const plan::Op& op : plan.ops) {
-      for (const webgpu::KernelUse& use : webgpu::choose(op, context)) lines.insert(line(op, use));
+    const FusedCase fused(op_case, capabilities);
+    for (const plan::Op& op : fused.plan.ops) {
+      for (const webgpu::KernelUse& use : webgpu::choose(op, fused.context))
+        lines.insert(line(op, use));
     }
   }
   return {lines.begin(), lines.end()};
