@@ -15,6 +15,13 @@ if(WISP_FUZZ)
   target_compile_options(wisp_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# What tests run with. GPU tests take Mesa's CPU driver, whatever GPU the machine has: the same
+# everywhere. Its cache of shaders leaks memory.
+set(WISP_TEST_ENVIRONMENT "VK_DRIVER_FILES=${WISP_DEPS}/mesa/lvp_icd.json")
+if(WISP_ASAN)
+  list(APPEND WISP_TEST_ENVIRONMENT "MESA_SHADER_CACHE_DISABLE=true")
+endif()
+
 # wisp_layer(NAME SOURCES a.cpp ... DEPS wisp_base ...): the static library wisp_NAME of src/NAME.
 function(wisp_layer name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
@@ -22,8 +29,7 @@ function(wisp_layer name)
   target_link_libraries(wisp_${name} PUBLIC wisp_options ${ARG_DEPS})
 endfunction()
 
-# wisp_test(NAME SOURCES a_test.cpp ... DEPS ...): one GoogleTest program, one ctest entry. GPU tests run on Mesa's CPU
-# driver, whatever GPU the machine has: the same everywhere.
+# wisp_test(NAME SOURCES a_test.cpp ... DEPS ...): one GoogleTest program, one ctest entry.
 function(wisp_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -33,8 +39,7 @@ function(wisp_test name)
   target_compile_definitions(${name} PRIVATE WISP_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
                              WISP_BUILD_DIR="${CMAKE_BINARY_DIR}")
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES
-                       ENVIRONMENT "VK_DRIVER_FILES=${WISP_DEPS}/mesa/lvp_icd.json")
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${WISP_TEST_ENVIRONMENT}")
 endfunction()
 
 find_package(GTest REQUIRED)
