@@ -13,7 +13,7 @@ using Adder = void (*)(const Sweep&, std::vector<CaseSpec>&);
 
 constexpr std::pair<const char*, Adder> kOps[] = {
     {"linear", add_linear},   {"attention", add_attention},
-    {"rope_kv", add_rope_kv}, {"rms_norm", add_rms_norm},
+    {"rope_kv", add_rope_kv}, {"norm", add_norm},
     {"glu", add_glu},         {"quantize", add_quantize},
     {"add", add_add},         {"embed", add_embed},
     {"sample", add_sample},

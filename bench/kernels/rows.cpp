@@ -86,10 +86,10 @@ void for_results(const Sweep& sweep, uint32_t width, const std::function<void(bo
 
 }  // namespace
 
-void add_rms_norm(const Sweep& sweep, std::vector<CaseSpec>& specs) {
+void add_norm(const Sweep& sweep, std::vector<CaseSpec>& specs) {
   for (const uint32_t width : asked(sweep.widths, {2048, 4096})) {
     for_results(sweep, width, [&](bool q8) {
-      RowsCase c{.op = "rms_norm", .type = q8 ? "q8" : "f32", .shape = fmt::format("{}", width)};
+      RowsCase c{.op = "norm", .type = q8 ? "q8" : "f32", .shape = fmt::format("{}", width)};
       c.prefill = !q8;
       c.column_bytes = 4.0 * width + value_bytes(width, q8);
       c.op_bytes = 4.0 * width;
@@ -97,11 +97,11 @@ void add_rms_norm(const Sweep& sweep, std::vector<CaseSpec>& specs) {
         const plan::ValueId x = b.input("x", width);
         const auto bytes = weight_bytes(DType::F32, 1, width);
         for (uint32_t i = 0; i < ops; ++i) {
-          const plan::RmsNorm op{.x = x,
-                                 .out = b.value("out", width),
-                                 .weight = b.weight("norm", DType::F32, 1, width, bytes),
-                                 .eps = 1e-5F,
-                                 .group = width};
+          const plan::Norm op{.x = x,
+                              .out = b.value("out", width),
+                              .weight = b.weight("norm", DType::F32, 1, width, bytes),
+                              .eps = 1e-5F,
+                              .group = width};
           b.op(op);
           end_op(b, op.out, q8);
         }

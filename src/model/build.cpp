@@ -42,11 +42,11 @@ class Builder {
   ValueId norm(ValueId x, plan::WeightId weight, const std::string& name) {
     const uint32_t width = plan_[x].width;
     const ValueId out = value(name, width);
-    add(plan::RmsNorm{.x = x,
-                      .out = out,
-                      .weight = weight,
-                      .eps = model_.config.rms_norm_eps,
-                      .group = width},
+    add(plan::Norm{.x = x,
+                   .out = out,
+                   .weight = weight,
+                   .eps = model_.config.rms_norm_eps,
+                   .group = width},
         name);
     return out;
   }
@@ -112,7 +112,7 @@ class Builder {
                      .k_norm = w.k_norm,
                      .rope = c.layers[index].rope ? model_.rope : std::nullopt,
                      .query_scale = model_.query_scale,
-                     .norm_eps = c.rms_norm_eps,
+                     .norm = {.eps = c.rms_norm_eps},
                      .style = c.rope.style},
         prefix + "attn.rope_kv");
     const ValueId out = value(prefix + "attn.out", c.num_heads * c.head_dim);

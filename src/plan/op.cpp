@@ -16,8 +16,8 @@ void append(std::vector<Id>& list, const std::optional<Id>& id) {
 
 std::string_view op_kind(const OpBody& body) {
   static constexpr std::array<std::string_view, std::variant_size_v<OpBody>> kNames = {
-      "embed",   "rms_norm",  "add", "quantize",      "linear",
-      "rope_kv", "attention", "glu", "select_logits", "sample"};
+      "embed",     "norm", "add",      "quantize", "linear",        "rope_kv",
+      "attention", "glu",  "activate", "softcap",  "select_logits", "sample"};
   return kNames[body.index()];
 }
 
@@ -55,10 +55,15 @@ std::vector<ValueId> outputs(const OpBody& body) {
 
 std::vector<WeightId> weights(const OpBody& body) {
   return std::visit(Overloaded{
-                        [](const Embed& op) { return std::vector<WeightId>{op.table}; },
-                        [](const RmsNorm& op) {
+                        [](const Embed& op) {
+                          std::vector<WeightId> list = {op.table};
+                          append(list, op.positions);
+                          return list;
+                        },
+                        [](const Norm& op) {
                           std::vector<WeightId> list;
                           append(list, op.weight);
+                          append(list, op.bias);
                           return list;
                         },
                         [](const Linear& op) {

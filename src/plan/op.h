@@ -31,20 +31,28 @@ enum class Activation : uint8_t { silu, gelu_tanh, gelu_erf, relu, relu_squared 
 // Which two elements of a head one rotation takes: (i, i + dim/2) or (2i, 2i + 1).
 enum class RopeStyle : uint8_t { half, interleaved };
 
-// out = table[token of the column] * scale. Tokens come from the step (backend/backend.h).
+// out = table[token of the column] * scale, plus positions[position] where the model learned
+// positions. Tokens come from the step (backend/backend.h).
 struct Embed {
   WeightId table;  // [vocab_size, width], any weight type
   ValueId out;
   float scale = 1.0F;
+  std::optional<WeightId> positions = {};  // f32 [positions, width]
 };
 
-// Root mean square norm over groups of `group` elements (group divides the width):
-// out = x * (1 / sqrt(mean(x^2) + eps)) * (weight + weight_offset). Without a weight that factor
-// is 1.
-struct RmsNorm {
+enum class NormKind : uint8_t { rms, layer };
+
+// A norm over groups of `group` elements (group divides the width):
+//   rms:   out = x * (1 / sqrt(mean(x^2) + eps)) * (weight + weight_offset)
+//   layer: out = (x - mean(x)) * (1 / sqrt(var(x) + eps)) * (weight + weight_offset) + bias
+// Without a weight that factor is 1, without a bias that term 0. A weight and a bias have `group`
+// elements, or the width of x: each group its own.
+struct Norm {
   ValueId x;
   ValueId out;
-  std::optional<WeightId> weight;  // f32 [group]
+  NormKind kind = NormKind::rms;
+  std::optional<WeightId> weight = {};  // f32
+  std::optional<WeightId> bias = {};    // f32, layer only
   float eps = 0.0F;
   float weight_offset = 0.0F;
   uint32_t group = 0;
@@ -94,22 +102,33 @@ struct Linear {
   std::optional<Activation> glu;  // out (q8) = act(first half of the rows) * second half
 };
 
+// How RopeKv normalises q and k, where they have weights.
+struct HeadNorm {
+  NormKind kind = NormKind::rms;
+  float eps = 0.0F;
+  float weight_offset = 0.0F;
+  bool all_heads = false;   // all heads of q are one group, all of k another
+  bool after_rope = false;  // else before it
+};
+
 // Takes a column's heads as the projections made them, [q heads | k heads | v heads] side by side:
-// normalises q and k per head (when weights are given), rotates them by the column's position,
-// scales q by query_scale[position], writes q to `out` and k, v to the KV pages of the layer.
+// clips all to +-clip (clip > 0), normalises q and k (when weights are given), rotates them by the
+// column's position, scales q by query_scale[position], writes q to `out` and k, v to the KV pages
+// of the layer.
 struct RopeKv {
   ValueId qkv;  // [.., (num_heads + num_kv_heads) * head_dim + num_kv_heads * value_dim]
   ValueId out;  // [.., num_heads * head_dim]
   KvLayerId kv_layer;
   uint32_t num_heads = 0;
-  std::optional<WeightId> q_norm;  // f32 [head_dim]
-  std::optional<WeightId> k_norm;  // f32 [head_dim]
+  // f32 [head_dim], or of all heads: each its own (always with norm.all_heads)
+  std::optional<WeightId> q_norm;
+  std::optional<WeightId> k_norm;
   std::optional<WeightId>
       rope;  // f32 [positions, rotary_dim]: cos at 2i, sin at 2i + 1; absent: no rotation
   std::optional<WeightId> query_scale;  // f32 [positions, 1]
-  float norm_eps = 0.0F;
-  float norm_weight_offset = 0.0F;
+  HeadNorm norm = {};
   RopeStyle style = RopeStyle::half;
+  float clip = 0.0F;
 };
 
 // Grouped-query attention of each column over the keys of its sequence at positions 0..its own;
@@ -135,6 +154,20 @@ struct Glu {
   Activation activation = Activation::silu;
 };
 
+// out = act(x).
+struct Activate {
+  ValueId x;
+  ValueId out;
+  Activation activation = Activation::silu;
+};
+
+// out = cap * tanh(x / cap).
+struct Softcap {
+  ValueId x;
+  ValueId out;
+  float cap = 1.0F;
+};
+
 // Picks the rows of the columns that want logits: out has one row each, in the step's order. Every
 // later op works on such rows only; a backend may run those ops several times over parts of the
 // rows.
@@ -150,8 +183,8 @@ struct Sample {
   ValueId logits;
 };
 
-using OpBody = std::variant<Embed, RmsNorm, Add, Quantize, Linear, RopeKv, Attention, Glu,
-                            SelectLogits, Sample>;
+using OpBody = std::variant<Embed, Norm, Add, Quantize, Linear, RopeKv, Attention, Glu, Activate,
+                            Softcap, SelectLogits, Sample>;
 
 struct Op {
   OpBody body;
@@ -159,7 +192,7 @@ struct Op {
   std::string name;  // where it belongs: "blk.3.attn.qkv"; profiles and errors use it
 };
 
-std::string_view op_kind(const OpBody& body);  // "linear", "rms_norm", …
+std::string_view op_kind(const OpBody& body);  // "linear", "norm", …
 
 // What an op touches, in a fixed order; the verifier, the memory planner and the printer use these.
 std::vector<ValueId> inputs(const OpBody& body);

@@ -10,6 +10,8 @@ namespace {
 constexpr std::array<std::string_view, 5> kActivations = {"silu", "gelu_tanh", "gelu_erf", "relu",
                                                           "relu_squared"};
 
+constexpr std::array<std::string_view, 2> kNormKinds = {"rms", "layer"};
+
 // Writes the arguments of one op.
 struct Printer {
   const Plan& plan;
@@ -36,10 +38,13 @@ struct Printer {
   void operator()(const Embed& op) {
     weight("", op.table);
     number("scale", op.scale, 1.0F);
+    weight("positions=", op.positions);
   }
-  void operator()(const RmsNorm& op) {
+  void operator()(const Norm& op) {
     value(op.x);
+    text += fmt::format(" {}", kNormKinds[static_cast<size_t>(op.kind)]);
     weight("", op.weight);
+    weight("bias=", op.bias);
     number("eps", op.eps, 0.0F);
     number("weight_offset", op.weight_offset, 0.0F);
     number("group", op.group, plan[op.x].width);
@@ -66,6 +71,14 @@ struct Printer {
     weight("k_norm=", op.k_norm);
     weight("rope=", op.rope);
     weight("query_scale=", op.query_scale);
+    if (op.q_norm || op.k_norm) {
+      text += fmt::format(" {}", kNormKinds[static_cast<size_t>(op.norm.kind)]);
+      number("eps", op.norm.eps, 0.0F);
+      number("weight_offset", op.norm.weight_offset, 0.0F);
+      if (op.norm.all_heads) text += " all_heads";
+      if (op.norm.after_rope) text += " after_rope";
+    }
+    number("clip", op.clip, 0.0F);
     if (op.rope && op.style == RopeStyle::interleaved) text += " interleaved";
   }
   void operator()(const Attention& op) {
@@ -79,6 +92,14 @@ struct Printer {
   void operator()(const Glu& op) {
     value(op.x);
     text += fmt::format(" {}", kActivations[static_cast<size_t>(op.activation)]);
+  }
+  void operator()(const Activate& op) {
+    value(op.x);
+    text += fmt::format(" {}", kActivations[static_cast<size_t>(op.activation)]);
+  }
+  void operator()(const Softcap& op) {
+    value(op.x);
+    text += fmt::format(" cap={}", op.cap);
   }
   void operator()(const SelectLogits& op) { value(op.x); }
   void operator()(const Sample& op) { value(op.logits); }

@@ -121,6 +121,16 @@ class Verifier {
     }
   }
 
+  // A vector for each group, or one for all.
+  void expect_groups(const std::optional<WeightId>& id, uint32_t group, uint32_t width,
+                     std::string_view what) const {
+    if (id) expect_vector(id, weight(*id).cols == width ? width : group, what);
+  }
+
+  static void expect_eps(float eps) {
+    if (!(eps >= 0.0F)) fail("eps is {}", eps);
+  }
+
   static void expect_finite(float number, std::string_view what) {
     if (!std::isfinite(number)) fail("{} is {}", what, number);
   }
@@ -134,17 +144,29 @@ class Verifier {
       fail("{} has {} rows, expected the vocabulary's {}", table.name, table.rows,
            resources_.vocab_size);
     }
+    if (op.positions) {
+      const Weight& positions = weight(*op.positions);
+      if (positions.dtype != formats::DType::F32 || positions.cols != table.cols) {
+        fail("{} is {}[{}, {}], expected F32 rows of {}", positions.name,
+             formats::dtype_name(positions.dtype), positions.rows, positions.cols, table.cols);
+      }
+    }
   }
 
-  void check_op(const RmsNorm& op) const {
+  void check_op(const Norm& op) const {
     expect_f32(op.x);
     expect_f32(op.out);
     expect_width(op.out, (*this)[op.x].width);
     if (op.group == 0 || (*this)[op.x].width % op.group != 0) {
       fail("group {} does not divide the width {}", op.group, (*this)[op.x].width);
     }
-    expect_vector(op.weight, op.group, "weight");
-    if (!(op.eps >= 0.0F)) fail("eps is {}", op.eps);
+    expect_groups(op.weight, op.group, (*this)[op.x].width, "weight");
+    expect_groups(op.bias, op.group, (*this)[op.x].width, "bias");
+    if (op.bias && op.kind != NormKind::layer) fail("a bias with a root mean square norm");
+    if (op.bias && op.weight && weight(*op.bias).cols != weight(*op.weight).cols) {
+      fail("{} weights and {} biases", weight(*op.weight).cols, weight(*op.bias).cols);
+    }
+    expect_eps(op.eps);
   }
 
   void check_op(const Add& op) const {
@@ -195,8 +217,12 @@ class Verifier {
     expect_width(op.out, uint64_t{op.num_heads} * kv.head_dim);
     expect_width(op.qkv, uint64_t{op.num_heads + kv.num_kv_heads} * kv.head_dim +
                              uint64_t{kv.num_kv_heads} * kv.value_dim);
-    expect_vector(op.q_norm, kv.head_dim, "q_norm");
-    expect_vector(op.k_norm, kv.head_dim, "k_norm");
+    const uint32_t q_width = op.num_heads * kv.head_dim;
+    const uint32_t k_width = kv.num_kv_heads * kv.head_dim;
+    expect_groups(op.q_norm, op.norm.all_heads ? q_width : kv.head_dim, q_width, "q_norm");
+    expect_groups(op.k_norm, op.norm.all_heads ? k_width : kv.head_dim, k_width, "k_norm");
+    if (op.q_norm || op.k_norm) expect_eps(op.norm.eps);
+    if (!(op.clip >= 0.0F)) fail("clip is {}", op.clip);
     if (op.rope) {
       const Weight& rope = weight(*op.rope);
       if (rope.dtype != formats::DType::F32 || rope.cols == 0 || rope.cols % 2 != 0 ||
@@ -233,6 +259,19 @@ class Verifier {
     expect_f32(op.x);
     expect_f32(op.out);
     expect_width(op.x, uint64_t{2} * (*this)[op.out].width);
+  }
+
+  void check_op(const Activate& op) const { check_elements(op.x, op.out); }
+
+  void check_op(const Softcap& op) const {
+    check_elements(op.x, op.out);
+    if (!(op.cap > 0.0F) || !std::isfinite(op.cap)) fail("cap is {}", op.cap);
+  }
+
+  void check_elements(ValueId x, ValueId out) const {
+    expect_f32(x);
+    expect_f32(out);
+    expect_width(out, (*this)[x].width);
   }
 
   void check_op(const SelectLogits& op) const {

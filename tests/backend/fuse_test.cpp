@@ -69,7 +69,7 @@ struct Chain {
   }
   ValueId norm(ValueId x, uint32_t group = kWidth) {
     const ValueId out = b.value("norm", kWidth);
-    b.op(plan::RmsNorm{.x = x, .out = out, .weight = {}, .eps = 1e-5F, .group = group});
+    b.op(plan::Norm{.x = x, .out = out, .weight = {}, .eps = 1e-5F, .group = group});
     return out;
   }
   ValueId glu(ValueId x) {
@@ -120,9 +120,9 @@ TEST(Fuse, KeptValuesAndPartsAndGroupsStayApart) {
   const ValueId norm = c.norm(sum);
   const ValueId normed = c.quantize(norm);
   c.linear(normed, 8);
-  const Kinds norm_apart = {"quantize", "linear", "rms_norm", "linear"};
+  const Kinds norm_apart = {"quantize", "linear", "norm", "linear"};
   EXPECT_EQ(kinds(fused(c.b.result(), {norm})),
-            (Kinds{"quantize", "linear", "rms_norm", "quantize", "linear"}));
+            (Kinds{"quantize", "linear", "norm", "quantize", "linear"}));
   EXPECT_EQ(kinds(fused(c.b.result(), {normed})), norm_apart);
   EXPECT_EQ(kinds(fused(c.b.result(), {}, {}, 2)), norm_apart);
 
@@ -130,7 +130,7 @@ TEST(Fuse, KeptValuesAndPartsAndGroupsStayApart) {
   const ValueId x = grouped.linear(grouped.quantize(grouped.b.input("x", kWidth)), kWidth);
   grouped.linear(grouped.quantize(grouped.norm(x, kWidth / 2)), 8);
   EXPECT_EQ(kinds(fused(grouped.b.result())),
-            (Kinds{"quantize", "linear", "rms_norm", "quantize", "linear"}));
+            (Kinds{"quantize", "linear", "norm", "quantize", "linear"}));
 
   Chain read_twice(KernelClass::decode);
   const ValueId y =

@@ -59,11 +59,11 @@ OpCase small_model(uint32_t max_logits) {
     b.op(plan::Linear{.x = x, .weight = w, .out = out, .bias = {}, .residual = residual});
   };
   const auto norm = [&](plan::ValueId x, plan::ValueId out) {
-    b.op(plan::RmsNorm{.x = x,
-                       .out = out,
-                       .weight = b.weight("norm", DType::F32, 1, 64),
-                       .eps = 1e-5F,
-                       .group = 64});
+    b.op(plan::Norm{.x = x,
+                    .out = out,
+                    .weight = b.weight("norm", DType::F32, 1, 64),
+                    .eps = 1e-5F,
+                    .group = 64});
   };
   const auto quantised = [&](plan::ValueId x) {
     const plan::ValueId out = value("q8", b.result().plan[x].width, ValueType::q8);

@@ -34,7 +34,7 @@ TEST_P(MaskedGpuOps, MatchReferenceAndColumnsAlone) {
   for (const char* start :
        {"linear_Q4_0_int8_decode_130x", "linear_Q6_K_int8_decode_5x", "linear_F16_exact_decode_37x",
         "linear_Q4_0_half_prefill_130x", "attention_smollm_decode_F16",
-        "attention_smollm_prefill_F16_half", "rms_norm_576", "quantize_576", "argmax_4099"}) {
+        "attention_smollm_prefill_F16_half", "norm_rms_576", "quantize_576", "argmax_4099"}) {
     for (const OpCase& op_case : all_cases()) {
       if (!op_case.name.starts_with(start)) continue;
       ++found;

@@ -41,7 +41,7 @@ class KernelLab(unittest.TestCase):
                    "--k", "2", "--depth", "200", "-r", "1", "--copies", "3", "-o", "json")
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = json.loads(done.stdout)["rows"]
-        self.assertEqual({r["op"] for r in rows}, {"linear", "attention", "rope_kv", "rms_norm",
+        self.assertEqual({r["op"] for r in rows}, {"linear", "attention", "rope_kv", "norm",
                                                    "glu", "quantize", "add", "embed", "sample"})
         self.assertEqual({r["wrong"] for r in rows}, {""})
         self.assertTrue(any("attention/merge" in r["kernel"] for r in rows))

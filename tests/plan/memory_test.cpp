@@ -15,7 +15,7 @@ Plan chain(const std::vector<uint32_t>& widths) {
     plan.values.push_back({"v", ValueType::f32, Rows::columns, width});
   plan.inputs = {ValueId{0}};
   for (uint32_t i = 1; i < widths.size(); ++i) {
-    plan.ops.push_back({RmsNorm{.x = ValueId{i - 1}, .out = ValueId{i}, .group = 1}});
+    plan.ops.push_back({Norm{.x = ValueId{i - 1}, .out = ValueId{i}, .group = 1}});
   }
   return plan;
 }

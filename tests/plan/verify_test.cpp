@@ -31,8 +31,7 @@ Plan small_plan() {
       {"rows", ValueType::f32, Rows::logits, 64}, {"logits", ValueType::f32, Rows::logits, 100}};
   p.ops = {
       {Embed{WeightId{0}, ValueId{0}}, KernelClass::prefill, "embed"},
-      {RmsNorm{
-           .x = ValueId{0}, .out = ValueId{1}, .weight = WeightId{1}, .eps = 1e-5F, .group = 64},
+      {Norm{.x = ValueId{0}, .out = ValueId{1}, .weight = WeightId{1}, .eps = 1e-5F, .group = 64},
        KernelClass::prefill, "norm"},
       {Quantize{ValueId{1}, ValueId{2}}, KernelClass::prefill, "quantize"},
       {Linear{.x = ValueId{2}, .weight = WeightId{2}, .out = ValueId{3}, .bias = WeightId{4}},
@@ -70,7 +69,7 @@ TEST(Verify, NamesWhatIsWrong) {
       {"use before definition", "used before",
        [](Plan& p, Resources&) { std::swap(p.ops[0], p.ops[1]); }},
       {"in and out", "both input and output",
-       [](Plan& p, Resources&) { body<RmsNorm>(p, 1).out = ValueId{0}; }},
+       [](Plan& p, Resources&) { body<Norm>(p, 1).out = ValueId{0}; }},
       {"defined twice", "written from",
        [](Plan& p, Resources&) { p.ops.insert(p.ops.begin() + 1, p.ops[0]); }},
       {"width", "expected 64", [](Plan& p, Resources&) { p.values[1].width = 32; }},
@@ -78,7 +77,7 @@ TEST(Verify, NamesWhatIsWrong) {
        [](Plan& p, Resources&) { body<Sample>(p, 6).logits = ValueId{99}; }},
       {"unknown weight", "does not exist",
        [](Plan& p, Resources&) { body<Embed>(p, 0).table = WeightId{99}; }},
-      {"group", "group 0", [](Plan& p, Resources&) { body<RmsNorm>(p, 1).group = 0; }},
+      {"group", "group 0", [](Plan& p, Resources&) { body<Norm>(p, 1).group = 0; }},
       {"q8 with plain weights", "block-quantised",
        [](Plan&, Resources& r) { r.weights[2].dtype = DType::F32; }},
       {"bias", "bias", [](Plan&, Resources& r) { r.weights[4].cols = 31; }},

@@ -217,13 +217,15 @@ void CpuBackend::run_ops(Prepared& prepared, const Step& step, std::span<const C
         timed ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
     std::visit(Overloaded{
                    [&](const plan::Embed& body) { run_embed(context, body); },
-                   [&](const plan::RmsNorm& body) { run_rms_norm(context, body); },
+                   [&](const plan::Norm& body) { run_norm(context, body); },
                    [&](const plan::Add& body) { run_add(context, body); },
                    [&](const plan::Quantize& body) { run_quantize(context, body); },
                    [&](const plan::Linear& body) { run_linear(context, body); },
                    [&](const plan::RopeKv& body) { run_rope_kv(context, body); },
                    [&](const plan::Attention& body) { run_attention(context, body); },
                    [&](const plan::Glu& body) { run_glu(context, body); },
+                   [&](const plan::Activate& body) { run_activate(context, body); },
+                   [&](const plan::Softcap& body) { run_softcap(context, body); },
                    [&](const plan::SelectLogits& body) { run_select_logits(context, body); },
                    [&](const plan::Sample& body) { run_sample(context, body, step, result); },
                },

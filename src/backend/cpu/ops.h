@@ -10,7 +10,7 @@
 namespace wisp::backend::cpu {
 
 void run_embed(const OpContext& context, const plan::Embed& op);
-void run_rms_norm(const OpContext& context, const plan::RmsNorm& op);
+void run_norm(const OpContext& context, const plan::Norm& op);
 void run_add(const OpContext& context, const plan::Add& op);
 void run_quantize(const OpContext& context, const plan::Quantize& op);
 void run_linear(const OpContext& context, const plan::Linear& op);
@@ -18,6 +18,8 @@ void run_linear_q8(const OpContext& context, const plan::Linear& op);  // for a 
 void run_rope_kv(const OpContext& context, const plan::RopeKv& op);
 void run_attention(const OpContext& context, const plan::Attention& op);
 void run_glu(const OpContext& context, const plan::Glu& op);
+void run_activate(const OpContext& context, const plan::Activate& op);
+void run_softcap(const OpContext& context, const plan::Softcap& op);
 void run_select_logits(const OpContext& context, const plan::SelectLogits& op);
 
 // The lowest index of the largest of `logits`; finite: no NaN or infinity among them.

@@ -1,4 +1,4 @@
-// Ops that work on each row by itself: RmsNorm, Add, Quantize, Glu.
+// Ops that work on each row by itself: Norm, Add, Quantize, Glu, Activate, Softcap.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/pointwise.cpp"
 #include <hwy/foreach_target.h>
@@ -9,36 +9,12 @@
 #include <cmath>
 #include <cstring>
 
+#include "backend/cpu/norm-inl.h"
 #include "backend/cpu/ops.h"
 #include "backend/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace wisp::backend::cpu::HWY_NAMESPACE {
-
-// out = x * (1 / sqrt(mean(x^2) + eps)) * (weight + offset), weight may be nullptr.
-void NormGroup(const float* x, float* out, size_t n, const float* weight, float eps, float offset) {
-  const hn::ScalableTag<float> d;
-  const size_t lanes = hn::Lanes(d);
-  auto sum0 = hn::Zero(d);
-  auto sum1 = hn::Zero(d);
-  size_t i = 0;
-  for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    const auto a = hn::LoadU(d, x + i);
-    const auto b = hn::LoadU(d, x + i + lanes);
-    sum0 = hn::MulAdd(a, a, sum0);
-    sum1 = hn::MulAdd(b, b, sum1);
-  }
-  float square = hn::GetLane(hn::SumOfLanes(d, hn::Add(sum0, sum1)));
-  for (; i < n; ++i) square += x[i] * x[i];
-  const float factor = 1.0F / std::sqrt(square / static_cast<float>(n) + eps);
-  ForEach(n, [&](auto tag, size_t at) HWY_ATTR {
-    auto v = hn::Mul(hn::LoadU(tag, x + at), hn::Set(tag, factor));
-    if (weight != nullptr) {
-      v = hn::Mul(v, hn::Add(hn::LoadU(tag, weight + at), hn::Set(tag, offset)));
-    }
-    hn::StoreU(v, tag, out + at);
-  });
-}
 
 void AddScaled(const float* a, const float* b, float* out, size_t n, float scale) {
   ForEach(n, [&](auto tag, size_t i) HWY_ATTR {
@@ -135,6 +111,19 @@ void GluRow(plan::Activation activation, const float* x, float* out, size_t widt
   });
 }
 
+void ActivateRow(plan::Activation activation, const float* x, float* out, size_t width) {
+  ForEach(width, [&](auto tag, size_t i) HWY_ATTR {
+    hn::StoreU(Activate(tag, activation, hn::LoadU(tag, x + i)), tag, out + i);
+  });
+}
+
+void SoftcapRow(float cap, const float* x, float* out, size_t width) {
+  ForEach(width, [&](auto tag, size_t i) HWY_ATTR {
+    const auto inner = hn::Div(hn::LoadU(tag, x + i), hn::Set(tag, cap));
+    hn::StoreU(hn::Mul(hn::Set(tag, cap), hn::Tanh(tag, inner)), tag, out + i);
+  });
+}
+
 Best ArgmaxRow(const float* logits, size_t n) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
@@ -183,23 +172,40 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace wisp::backend::cpu {
 
-HWY_EXPORT(NormGroup);
+HWY_EXPORT(NormRow);
 HWY_EXPORT(AddScaled);
 HWY_EXPORT(QuantizeRow);
 HWY_EXPORT(GluRow);
+HWY_EXPORT(ActivateRow);
+HWY_EXPORT(SoftcapRow);
 HWY_EXPORT(ArgmaxRow);
 HWY_EXPORT(TargetName);
 
-void run_rms_norm(const OpContext& context, const plan::RmsNorm& op) {
+namespace {
+
+NormRule norm_rule(const OpContext& context, const plan::Norm& op) {
+  const auto& vector = op.weight ? op.weight : op.bias;
+  const bool own = vector && context[*vector].cols > op.group;
+  return {.kind = op.kind,
+          .weight = context.vector(op.weight),
+          .bias = context.vector(op.bias),
+          .group = op.group,
+          .weight_stride = own ? op.group : 0,
+          .eps = op.eps,
+          .weight_offset = op.weight_offset};
+}
+
+}  // namespace
+
+void run_norm(const OpContext& context, const plan::Norm& op) {
   const uint32_t width = context.width(op.x);
   const float* x = context.floats(op.x);
   float* out = context.floats(op.out);
-  const float* weight = context.vector(op.weight);
-  const auto norm = HWY_DYNAMIC_DISPATCH(NormGroup);
+  const NormRule rule = norm_rule(context, op);
+  const auto norm = HWY_DYNAMIC_DISPATCH(NormRow);
   for_rows(context, context.rows(op.x), width, [&](size_t begin, size_t end, size_t) {
-    for (size_t at = begin * width; at < end * width; at += op.group) {
-      norm(x + at, out + at, op.group, weight, op.eps, op.weight_offset);
-    }
+    for (size_t row = begin; row < end; ++row)
+      norm(rule, x + row * width, out + row * width, width);
   });
 }
 
@@ -235,6 +241,30 @@ void run_glu(const OpContext& context, const plan::Glu& op) {
   for_rows(context, context.rows(op.x), size_t{8} * width, [&](size_t begin, size_t end, size_t) {
     for (size_t row = begin; row < end; ++row) {
       glu(op.activation, x + row * 2 * width, out + row * width, width);
+    }
+  });
+}
+
+void run_activate(const OpContext& context, const plan::Activate& op) {
+  const uint32_t width = context.width(op.out);
+  const float* x = context.floats(op.x);
+  float* out = context.floats(op.out);
+  const auto activate = HWY_DYNAMIC_DISPATCH(ActivateRow);
+  for_rows(context, context.rows(op.x), size_t{8} * width, [&](size_t begin, size_t end, size_t) {
+    for (size_t row = begin; row < end; ++row) {
+      activate(op.activation, x + row * width, out + row * width, width);
+    }
+  });
+}
+
+void run_softcap(const OpContext& context, const plan::Softcap& op) {
+  const uint32_t width = context.width(op.out);
+  const float* x = context.floats(op.x);
+  float* out = context.floats(op.out);
+  const auto softcap = HWY_DYNAMIC_DISPATCH(SoftcapRow);
+  for_rows(context, context.rows(op.x), size_t{8} * width, [&](size_t begin, size_t end, size_t) {
+    for (size_t row = begin; row < end; ++row) {
+      softcap(op.cap, x + row * width, out + row * width, width);
     }
   });
 }

@@ -5,33 +5,16 @@
 // After foreach_target, which re-includes this file.
 #include <hwy/highway.h>
 
-#include <cmath>
+#include <algorithm>
 #include <cstring>
 
 #include "backend/cpu/head_rule.h"
+#include "backend/cpu/norm-inl.h"
 #include "backend/cpu/ops.h"
 #include "backend/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace wisp::backend::cpu::HWY_NAMESPACE {
-
-void NormHead(const HeadRule& rule, const float* x, float* out, size_t n) {
-  const hn::ScalableTag<float> d;
-  auto sum = hn::Zero(d);
-  size_t i = 0;
-  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
-    const auto v = hn::LoadU(d, x + i);
-    sum = hn::MulAdd(v, v, sum);
-  }
-  float square = hn::GetLane(hn::SumOfLanes(d, sum));
-  for (; i < n; ++i) square += x[i] * x[i];
-  const float factor = 1.0F / std::sqrt(square / static_cast<float>(n) + rule.norm_eps);
-  ForEach(n, [&](auto tag, size_t at) HWY_ATTR {
-    const auto weight = hn::Add(hn::LoadU(tag, rule.norm + at), hn::Set(tag, rule.norm_offset));
-    const auto scaled = hn::Mul(hn::LoadU(tag, x + at), hn::Set(tag, factor));
-    hn::StoreU(hn::Mul(scaled, weight), tag, out + at);
-  });
-}
 
 // Rotates the first rotary_dim elements of `head` in place.
 void RotateHalf(const HeadRule& rule, float* head) {
@@ -66,21 +49,33 @@ void RotateInterleaved(const HeadRule& rule, float* head) {
   }
 }
 
-void TurnHead(const HeadRule& rule, const float* x, float* out, size_t head_dim) {
-  if (rule.norm != nullptr) {
-    NormHead(rule, x, out, head_dim);
-  } else {
-    std::memcpy(out, x, head_dim * sizeof(float));
+// `heads` heads of head_dim elements; `out` may be x.
+void TurnHeads(const HeadRule& rule, const float* x, float* out, size_t heads, size_t head_dim) {
+  const size_t width = heads * head_dim;
+  if (rule.clip > 0.0F) {
+    ForEach(width, [&](auto tag, size_t i) HWY_ATTR {
+      const auto limit = hn::Set(tag, rule.clip);
+      const auto v = hn::LoadU(tag, x + i);
+      // A NaN stays one.
+      const auto most = hn::IfThenElse(hn::Gt(v, limit), limit, v);
+      hn::StoreU(hn::IfThenElse(hn::Lt(most, hn::Neg(limit)), hn::Neg(limit), most), tag, out + i);
+    });
+  } else if (out != x) {
+    std::memcpy(out, x, width * sizeof(float));
   }
+  if (rule.norm && !rule.norm_after_rope) NormRow(*rule.norm, out, out, width);
   if (rule.rope != nullptr) {
-    if (rule.style == plan::RopeStyle::half) {
-      RotateHalf(rule, out);
-    } else {
-      RotateInterleaved(rule, out);
+    for (size_t at = 0; at < width; at += head_dim) {
+      if (rule.style == plan::RopeStyle::half) {
+        RotateHalf(rule, out + at);
+      } else {
+        RotateInterleaved(rule, out + at);
+      }
     }
   }
+  if (rule.norm && rule.norm_after_rope) NormRow(*rule.norm, out, out, width);
   if (rule.scale != 1.0F) {
-    ForEach(head_dim, [&](auto tag, size_t i) HWY_ATTR {
+    ForEach(width, [&](auto tag, size_t i) HWY_ATTR {
       hn::StoreU(hn::Mul(hn::LoadU(tag, out + i), hn::Set(tag, rule.scale)), tag, out + i);
     });
   }
@@ -94,7 +89,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace wisp::backend::cpu {
 
-HWY_EXPORT(TurnHead);
+HWY_EXPORT(TurnHeads);
 HWY_EXPORT(StoreHalves);
 
 namespace {
@@ -110,47 +105,63 @@ void store_token(const KvPages& kv, const float* values, std::byte* page, uint32
   }
 }
 
+std::optional<NormRule> head_norm(const OpContext& context, const plan::RopeKv& op,
+                                  const std::optional<plan::WeightId>& weight, size_t head_dim) {
+  if (!weight) return {};
+  const size_t width = context[*weight].cols;  // of one head, or of all
+  const size_t group = op.norm.all_heads ? width : head_dim;
+  return NormRule{.kind = op.norm.kind,
+                  .weight = context.vector(weight),
+                  .group = group,
+                  .weight_stride = width > head_dim ? group : 0,
+                  .eps = op.norm.eps,
+                  .weight_offset = op.norm.weight_offset};
+}
+
 void turn_column(const OpContext& context, const plan::RopeKv& op, size_t row, float* scratch) {
   const KvPages& kv = context.kv[plan::index(op.kv_layer)];
   const uint32_t head_dim = kv.shape.head_dim;
+  const uint32_t value_dim = kv.shape.value_dim;
+  const uint32_t num_kv_heads = kv.shape.num_kv_heads;
   const ColumnView& column = context.columns[row];
-  const auto turn = HWY_DYNAMIC_DISPATCH(TurnHead);
-  HeadRule rule{.norm = context.vector(op.q_norm),
-                .norm_eps = op.norm_eps,
-                .norm_offset = op.norm_weight_offset,
-                .style = op.style};
+  const auto turn = HWY_DYNAMIC_DISPATCH(TurnHeads);
+  HeadRule rule{.norm = head_norm(context, op, op.q_norm, head_dim),
+                .norm_after_rope = op.norm.after_rope,
+                .style = op.style,
+                .clip = op.clip};
   if (op.rope) {
     rule.rope = context[*op.rope].floats(column.position);
     rule.rotary_dim = context[*op.rope].cols;
   }
   if (op.query_scale) rule.scale = *context[*op.query_scale].floats(column.position);
-  const float* from = context.floats(op.qkv) + row * context.width(op.qkv);
-  float* out = context.floats(op.out) + row * context.width(op.out);
-  for (uint32_t head = 0; head < op.num_heads; ++head, from += head_dim, out += head_dim) {
-    turn(rule, from, out, head_dim);
-  }
-  rule.norm = context.vector(op.k_norm);
+  const float* q = context.floats(op.qkv) + row * context.width(op.qkv);
+  turn(rule, q, context.floats(op.out) + row * context.width(op.out), op.num_heads, head_dim);
+  const float* k = q + op.num_heads * head_dim;
+  rule.norm = head_norm(context, op, op.k_norm, head_dim);
   rule.scale = 1.0F;
+  turn(rule, k, scratch, num_kv_heads, head_dim);
   const uint32_t page = column.pages[column.position / plan::kPageTokens];
   const uint32_t token = column.position % plan::kPageTokens;
-  for (uint32_t head = 0; head < kv.shape.num_kv_heads; ++head, from += head_dim) {
-    turn(rule, from, scratch, head_dim);
-    store_token(kv, scratch, kv.key_page(page, head), token, head_dim);
+  for (uint32_t head = 0; head < num_kv_heads; ++head) {
+    store_token(kv, scratch + head * head_dim, kv.key_page(page, head), token, head_dim);
   }
-  const uint32_t value_dim = kv.shape.value_dim;
-  for (uint32_t head = 0; head < kv.shape.num_kv_heads; ++head, from += value_dim) {
-    store_token(kv, from, kv.value_page(page, head), token, value_dim);
+  const float* v = k + num_kv_heads * head_dim;
+  turn(HeadRule{.clip = op.clip}, v, scratch, num_kv_heads, value_dim);
+  for (uint32_t head = 0; head < num_kv_heads; ++head) {
+    store_token(kv, scratch + head * value_dim, kv.value_page(page, head), token, value_dim);
   }
 }
 
 }  // namespace
 
 void run_rope_kv(const OpContext& context, const plan::RopeKv& op) {
-  const size_t head_bytes = context.kv[plan::index(op.kv_layer)].shape.head_dim * sizeof(float);
+  const plan::KvLayer& kv = context.kv[plan::index(op.kv_layer)].shape;
+  const size_t bytes =
+      sizeof(float) * kv.num_kv_heads * std::max<size_t>(kv.head_dim, kv.value_dim);
   for_rows(context, context.columns.size(), size_t{2} * context.width(op.qkv),
            [&](size_t begin, size_t end, size_t worker) {
              Buffer& scratch = context.scratch.workers[worker];
-             scratch.reserve(head_bytes);
+             scratch.reserve(bytes);
              for (size_t row = begin; row < end; ++row) {
                turn_column(context, op, row, reinterpret_cast<float*>(scratch.data()));
              }

@@ -15,6 +15,9 @@ void run_embed(const OpContext& context, const plan::Embed& op) {
       float* to = out + row * width;
       dequantize(table.row(static_cast<uint32_t>(context.columns[row].token)), to, width);
       for (uint32_t i = 0; i < width; ++i) to[i] *= op.scale;
+      if (!op.positions) continue;
+      const float* position = context[*op.positions].floats(context.columns[row].position);
+      for (uint32_t i = 0; i < width; ++i) to[i] += position[i];
     }
   });
 }

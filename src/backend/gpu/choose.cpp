@@ -38,13 +38,12 @@ std::vector<KernelUse> choose_op(const plan::Embed& op, plan::KernelClass, const
   return uses;
 }
 
-std::vector<KernelUse> choose_op(const plan::RmsNorm& op, plan::KernelClass,
-                                 const ChooseContext& c) {
+std::vector<KernelUse> choose_op(const plan::Norm& op, plan::KernelClass, const ChooseContext& c) {
   const plan::Value& x = c.plan[op.x];
   if (op.group != x.width && op.group % 4 != 0) {
     fail("groups of {} elements are not supported by the webgpu backend", op.group);
   }
-  KernelUse use = pointwise("rms_norm", "rms_norm.wgsl", logit_rows(c, op.out), 1);
+  KernelUse use = pointwise("norm", "norm.wgsl", logit_rows(c, op.out), 1);
   use.grid.x = x.width / op.group;
   const uint32_t invocations = std::clamp(std::bit_ceil(op.group / 4), 32U, 256U);
   use.spec.workgroup_size = {invocations, 1, 1};
@@ -96,6 +95,32 @@ std::vector<KernelUse> choose_op(const plan::Glu& op, plan::KernelClass, const C
   use.spec.constants.emplace_back("WIDTH", out.width);
   use.spec.constants.emplace_back("X_STRIDE", value_stride(c.plan[op.x]));
   use.spec.constants.emplace_back("ACTIVATION", static_cast<uint32_t>(op.activation));
+  use.bindings.push_back(value_binding("out", op.out));
+  use.bindings.push_back(value_binding("x", op.x));
+  return {std::move(use)};
+}
+
+std::vector<KernelUse> choose_op(const plan::Activate& op, plan::KernelClass,
+                                 const ChooseContext& c) {
+  const plan::Value& out = c.plan[op.out];
+  const uint32_t vectors = div_up(out.width, 4);
+  KernelUse use = pointwise("activate", "activate.wgsl", logit_rows(c, op.out), vectors);
+  if (plan::is_q8(out.type)) add_reduce(use.spec, c.capabilities, 8);
+  add_out(use.spec, c, op.out);
+  use.spec.constants.emplace_back("VECTORS", vectors);
+  use.spec.constants.emplace_back("X_STRIDE4", value_stride(c.plan[op.x]) / 4);
+  use.spec.constants.emplace_back("ACTIVATION", static_cast<uint32_t>(op.activation));
+  use.bindings.push_back(value_binding("out", op.out));
+  use.bindings.push_back(value_binding("x", op.x));
+  return {std::move(use)};
+}
+
+std::vector<KernelUse> choose_op(const plan::Softcap& op, plan::KernelClass,
+                                 const ChooseContext& c) {
+  const uint32_t vectors = value_stride(c.plan[op.out]) / 4;
+  KernelUse use = pointwise("softcap", "softcap.wgsl", logit_rows(c, op.out), vectors);
+  use.spec.constants.emplace_back("STRIDE4", vectors);
+  use.spec.constants.emplace_back("CAP", op.cap);
   use.bindings.push_back(value_binding("out", op.out));
   use.bindings.push_back(value_binding("x", op.x));
   return {std::move(use)};

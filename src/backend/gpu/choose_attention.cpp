@@ -188,8 +188,8 @@ std::vector<KernelUse> choose_op(const plan::RopeKv& op, plan::KernelClass,
   constants.emplace_back("OUT_STRIDE", value_stride(c.plan[op.out]));
   constants.emplace_back("Q_NORM", op.q_norm.has_value());
   constants.emplace_back("K_NORM", op.k_norm.has_value());
-  constants.emplace_back("NORM_EPS", op.norm_eps);
-  constants.emplace_back("WEIGHT_OFFSET", op.norm_weight_offset);
+  constants.emplace_back("NORM_EPS", op.norm.eps);
+  constants.emplace_back("WEIGHT_OFFSET", op.norm.weight_offset);
   constants.emplace_back("ROTARY_DIM", op.rope ? weight(c, *op.rope).cols : 0U);
   constants.emplace_back(
       "ROPE_STRIDE", op.rope ? static_cast<uint32_t>(round_up(weight(c, *op.rope).cols, 4)) : 0U);

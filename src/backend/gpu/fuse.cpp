@@ -19,7 +19,7 @@ struct CanQuantize {
   const plan::Resources& resources;
   plan::KernelClass kernel_class;
 
-  bool operator()(const plan::RmsNorm& op) const { return op.group == plan[op.x].width; }
+  bool operator()(const plan::Norm& op) const { return op.group == plan[op.x].width; }
   bool operator()(const plan::Glu&) const { return true; }
   bool operator()(const plan::Attention& op) const {
     return kernel_class == plan::KernelClass::decode &&
@@ -44,7 +44,7 @@ struct CanNarrow {
   const plan::Resources& resources;
   const gpu::Capabilities& capabilities;
 
-  bool operator()(const plan::RmsNorm& op) const { return op.group % 4 == 0; }
+  bool operator()(const plan::Norm& op) const { return op.group % 4 == 0; }
   bool operator()(const plan::Glu&) const { return true; }
   bool operator()(const plan::Attention& op) const {
     return takes_matrices(op, resources, capabilities);
@@ -144,7 +144,7 @@ class Fuser {
     return fits ? linear : nullptr;
   }
 
-  bool draw_into_linear(const plan::RmsNorm& op) {
+  bool draw_into_linear(const plan::Norm& op) {
     plan::Linear* linear = linear_of(op.x);
     if (linear == nullptr || is_kept(op.out)) return false;
     linear->norm = {.out = op.out, .weight = op.weight, .weight_offset = op.weight_offset};

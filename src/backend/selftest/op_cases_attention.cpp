@@ -62,8 +62,8 @@ OpCase attention_case(const AttentionCase& a, KernelClass kernel_class, DType kv
   if (a.norms) {
     rope.q_norm = b.weight("q_norm", DType::F32, 1, a.head_dim);
     rope.k_norm = b.weight("k_norm", DType::F32, 1, a.head_dim);
-    rope.norm_eps = 1e-5F;
-    rope.norm_weight_offset = 1.0F;
+    rope.norm.eps = 1e-5F;
+    rope.norm.weight_offset = 1.0F;
   }
   if (a.rotary_dim > 0) {
     rope.rope =

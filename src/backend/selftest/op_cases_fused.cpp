@@ -36,7 +36,7 @@ class Chain {
 
   ValueId norm(ValueId x, bool weight, float offset) {
     const uint32_t width = b_.result().plan[x].width;
-    plan::RmsNorm op{.x = x, .out = b_.value("norm", width), .weight = {}};
+    plan::Norm op{.x = x, .out = b_.value("norm", width), .weight = {}};
     if (weight) op.weight = b_.weight("norm", DType::F32, 1, width, 2.0F);
     op.eps = 1e-5F;
     op.weight_offset = offset;
@@ -92,11 +92,11 @@ OpCase half_case(bool glu, uint32_t width, uint32_t rows) {
   if (glu) {
     b.op(plan::Glu{.x = x, .out = middle});
   } else {
-    b.op(plan::RmsNorm{.x = x,
-                       .out = middle,
-                       .weight = b.weight("norm", DType::F32, 1, width, 2.0F),
-                       .eps = 1e-5F,
-                       .group = width});
+    b.op(plan::Norm{.x = x,
+                    .out = middle,
+                    .weight = b.weight("norm", DType::F32, 1, width, 2.0F),
+                    .eps = 1e-5F,
+                    .group = width});
   }
   plan::Linear op{.x = middle,
                   .weight = b.weight("w", DType::Q4_0, rows, width, 0.5F),

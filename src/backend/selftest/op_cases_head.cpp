@@ -70,7 +70,7 @@ OpCase passes_case(uint32_t max_logits) {
   const plan::ValueId normed = b.value("normed", 64, Rows::logits);
   const plan::ValueId logits = b.value("logits", 203, Rows::logits);
   b.op(plan::SelectLogits{.x = x, .out = rows});
-  plan::RmsNorm norm{.x = rows, .out = normed, .weight = b.weight("norm", DType::F32, 1, 64)};
+  plan::Norm norm{.x = rows, .out = normed, .weight = b.weight("norm", DType::F32, 1, 64)};
   norm.group = 64;
   norm.eps = 1e-5F;
   b.op(norm);

@@ -1,4 +1,4 @@
-// Embed, RmsNorm, Add, Quantize and Glu.
+// Embed, Norm, Add, Quantize and Glu.
 #include <fmt/format.h>
 
 #include "backend/selftest/op_case.h"
@@ -26,11 +26,11 @@ void add_embed(std::vector<OpCase>& cases, DType dtype, uint32_t width) {
 
 void add_norm(std::vector<OpCase>& cases, uint32_t width, uint32_t group, bool weight,
               float offset) {
-  CaseBuilder b(fmt::format("rms_norm_{}_{}{}{}", width, group, weight ? "_weight" : "",
+  CaseBuilder b(fmt::format("norm_rms_{}_{}{}{}", width, group, weight ? "_weight" : "",
                             offset != 0.0F ? "_offset" : ""),
                 KernelClass::decode, {});
   const plan::ValueId x = b.input("x", width, plan::ValueType::f32, 5.0F);
-  plan::RmsNorm op{.x = x, .out = b.value("out", width), .weight = {}};
+  plan::Norm op{.x = x, .out = b.value("out", width), .weight = {}};
   if (weight) op.weight = b.weight("w", DType::F32, 1, group);
   op.eps = 1e-5F;
   op.weight_offset = offset;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "backend/selftest/reference_sample.h"
@@ -82,28 +83,41 @@ class Reference {
       const int32_t token = column.token.value_or(last_token_[column.slot]);
       out.push_back(at(op.table)[static_cast<size_t>(token)]);
       for (double& v : out.back()) v *= op.scale;
-    }
-  }
-
-  void apply(const plan::RmsNorm& op) {
-    Matrix& out = at(op.out);
-    out = at(op.x);
-    for (auto& row : out) {
-      for (size_t from = 0; from < row.size(); from += op.group) {
-        normalise(row.data() + from, op.group, op.weight, op.eps, op.weight_offset);
+      if (!op.positions) continue;
+      for (size_t i = 0; i < out.back().size(); ++i) {
+        out.back()[i] += at(*op.positions)[column.position][i];
       }
     }
   }
 
-  void normalise(double* x, size_t n, std::optional<plan::WeightId> weight, double eps,
-                 double offset) const {
-    double square = 0.0;
-    for (size_t i = 0; i < n; ++i) square += x[i] * x[i];
-    const double factor = 1.0 / std::sqrt(square / static_cast<double>(n) + eps);
-    for (size_t i = 0; i < n; ++i) {
-      x[i] *= factor;
-      if (weight) x[i] *= at(*weight)[0][i] + offset;
+  void apply(const plan::Norm& op) {
+    Matrix& out = at(op.out);
+    out = at(op.x);
+    for (auto& row : out) {
+      for (size_t from = 0; from < row.size(); from += op.group) {
+        normalise(row.data() + from, op.group, op.kind, op.eps);
+        for (size_t i = from; i < from + op.group; ++i) {
+          if (op.weight) row[i] *= element(*op.weight, i, op.group) + op.weight_offset;
+          if (op.bias) row[i] += element(*op.bias, i, op.group);
+        }
+      }
     }
+  }
+
+  // Element i of a row's weights, of which there are as many, or only one group.
+  double element(plan::WeightId id, size_t i, size_t group) const {
+    const auto& vector = at(id)[0];
+    return vector[vector.size() == group ? i % group : i];
+  }
+
+  static void normalise(double* x, size_t n, plan::NormKind kind, double eps) {
+    const auto count = static_cast<double>(n);
+    const double mean =
+        kind == plan::NormKind::layer ? std::accumulate(x, x + n, 0.0) / count : 0.0;
+    double square = 0.0;
+    for (size_t i = 0; i < n; ++i) square += (x[i] - mean) * (x[i] - mean);
+    const double factor = 1.0 / std::sqrt(square / count + eps);
+    for (size_t i = 0; i < n; ++i) x[i] = (x[i] - mean) * factor;
   }
 
   void apply(const plan::Add& op) {
@@ -166,6 +180,22 @@ class Reference {
     return case_.resources.kv_dtype == formats::DType::F16 ? to_half(value) : value;
   }
 
+  // The q heads, then the k heads.
+  void normalise_heads(const plan::RopeKv& op, const plan::KvLayer& kv, double* row) const {
+    for (const auto& [weight, heads] :
+         {std::pair(op.q_norm, op.num_heads), std::pair(op.k_norm, kv.num_kv_heads)}) {
+      const size_t width = size_t{heads} * kv.head_dim;
+      const size_t group = op.norm.all_heads ? width : kv.head_dim;
+      for (size_t from = 0; weight && from < width; from += group) {
+        normalise(row + from, group, op.norm.kind, op.norm.eps);
+        for (size_t i = from; i < from + group; ++i) {
+          row[i] *= element(*weight, i, group) + op.norm.weight_offset;
+        }
+      }
+      row += width;
+    }
+  }
+
   void apply(const plan::RopeKv& op) {
     const plan::KvLayer& kv = case_.resources.kv_layers[plan::index(op.kv_layer)];
     Matrix& out = at(op.out);
@@ -173,16 +203,16 @@ class Reference {
     for (size_t c = 0; c < step_->columns.size(); ++c) {
       const Column& column = step_->columns[c];
       std::vector<double> row = at(op.qkv)[c];
-      for (size_t h = 0; h < op.num_heads + kv.num_kv_heads; ++h) {
-        double* head = row.data() + h * kv.head_dim;
-        const bool query = h < op.num_heads;
-        const auto& norm = query ? op.q_norm : op.k_norm;
-        if (norm) normalise(head, kv.head_dim, norm, op.norm_eps, op.norm_weight_offset);
-        if (op.rope) rotate(op, head, column.position);
-        if (query && op.query_scale) {
-          for (size_t i = 0; i < kv.head_dim; ++i)
-            head[i] *= at(*op.query_scale)[column.position][0];
-        }
+      for (double& v : row) {
+        if (op.clip > 0.0F) v = std::clamp<double>(v, -op.clip, op.clip);
+      }
+      if (!op.norm.after_rope) normalise_heads(op, kv, row.data());
+      for (size_t h = 0; op.rope && h < op.num_heads + kv.num_kv_heads; ++h) {
+        rotate(op, row.data() + h * kv.head_dim, column.position);
+      }
+      if (op.norm.after_rope) normalise_heads(op, kv, row.data());
+      for (size_t i = 0; op.query_scale && i < size_t{op.num_heads} * kv.head_dim; ++i) {
+        row[i] *= at(*op.query_scale)[column.position][0];
       }
       out[c].assign(row.begin(), row.begin() + op.num_heads * kv.head_dim);
       const double* keys = row.data() + op.num_heads * kv.head_dim;
@@ -255,6 +285,22 @@ class Reference {
       for (size_t i = 0; i < width; ++i) {
         out[r][i] = activate(op.activation, x[r][i]) * x[r][width + i];
       }
+    }
+  }
+
+  void apply(const plan::Activate& op) {
+    Matrix& out = at(op.out);
+    out = at(op.x);
+    for (auto& row : out) {
+      for (double& v : row) v = activate(op.activation, v);
+    }
+  }
+
+  void apply(const plan::Softcap& op) {
+    Matrix& out = at(op.out);
+    out = at(op.x);
+    for (auto& row : out) {
+      for (double& v : row) v = op.cap * std::tanh(v / op.cap);
     }
   }
 
