@@ -42,7 +42,9 @@ std::vector<LayerGroup> layer_groups(const model::ModelConfig& config) {
     const model::LayerConfig& layer = config.layers[i];
     const std::string what =
         (layer.window == 0 ? "full attention" : fmt::format("window {}", layer.window)) +
-        (layer.rope ? "" : ", no rope");
+        (layer.rope == model::LayerRope::none    ? ", no rope"
+         : layer.rope == model::LayerRope::local ? ", local rope"
+                                                 : "");
     auto group = std::find_if(groups.begin(), groups.end(),
                               [&](const LayerGroup& one) { return one.what == what; });
     if (group == groups.end()) group = groups.insert(groups.end(), {.what = what, .layers = {}});
@@ -156,7 +158,8 @@ void print_json(const InspectFlags& flags, const formats::Checkpoint& checkpoint
     object["config"][std::string(name)] = value;
   });
   for (const model::LayerConfig& layer : config.layers) {
-    object["layers"].push_back({{"window", layer.window}, {"rope", layer.rope}});
+    object["layers"].push_back(
+        {{"window", layer.window}, {"rope", model::layer_rope_name(layer.rope)}});
   }
   for (const DTypeShare& share : facts.dtypes) {
     object["types"].push_back({{"type", formats::dtype_name(share.dtype)},

@@ -9,6 +9,7 @@
 #include "model/config.h"
 #include "model/config_gguf.h"
 #include "model/config_hf.h"
+#include "model/tensor_map.h"
 
 namespace wisp::model {
 
@@ -16,6 +17,11 @@ struct Arch {
   std::string_view name;                             // what wisp calls the family
   std::vector<std::string_view> hf_model_types;      // config.json's model_type
   std::vector<std::string_view> gguf_architectures;  // general.architecture
+  // Tensors that are not called as tensor_map.cpp has them.
+  std::vector<RoleName> hf_names = {};
+  std::vector<RoleName> gguf_names = {};
+  // A JSON object of what config.json leaves out where it has the usual value.
+  std::string_view hf_defaults = "{}";
   // What the family's config says beyond, or otherwise than, the shared reader; nullptr: nothing.
   void (*from_hf)(const JsonFields& fields, ModelConfig& config) = nullptr;
   void (*from_gguf)(const GgufFields& fields, ModelConfig& config) = nullptr;
@@ -23,6 +29,9 @@ struct Arch {
 
 // All families, in a fixed order.
 std::span<const Arch* const> all_archs();
+
+// The family of a config that was read.
+const Arch& arch_named(std::string_view family);
 
 // Throws Error listing the known names.
 const Arch& arch_for_hf(std::string_view model_type);

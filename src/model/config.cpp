@@ -18,11 +18,51 @@ void expect_range(std::string_view name, uint32_t value, uint32_t max) {
   if (value == 0 || value > max) fail("{} is {}, expected 1 to {}", name, value, max);
 }
 
+void check_factors(const std::vector<double>& factors, uint32_t pairs) {
+  if (factors.size() != pairs) {
+    fail("longrope has {} factors, expected {}", factors.size(), pairs);
+  }
+  for (const double factor : factors) {
+    if (!(factor > 0.0) || !std::isfinite(factor)) fail("a longrope factor is {}", factor);
+  }
+}
+
+void check_rope(const RopeConfig& rope, const ModelConfig& c) {
+  if (rope.rotary_dim == 0 || rope.rotary_dim % 2 != 0 || rope.rotary_dim > c.head_dim) {
+    fail("rotary_dim is {}, expected an even number up to head_dim {}", rope.rotary_dim,
+         c.head_dim);
+  }
+  if (!(rope.theta > 1.0) || !std::isfinite(rope.theta)) fail("rope_theta is {}", rope.theta);
+  if (rope.scaling != RopeScaling::none && !(rope.factor > 0.0)) {
+    fail("rope factor is {}", rope.factor);
+  }
+  const bool needs_original = rope.scaling == RopeScaling::llama3 ||
+                              rope.scaling == RopeScaling::yarn ||
+                              rope.scaling == RopeScaling::longrope;
+  if (needs_original && rope.original_context == 0) {
+    fail("rope scaling {} needs original_max_position_embeddings", scaling_name(rope.scaling));
+  }
+  if (rope.scaling == RopeScaling::longrope) {
+    check_factors(rope.short_factors, rope.rotary_dim / 2);
+    check_factors(rope.long_factors, rope.rotary_dim / 2);
+  }
+}
+
 }  // namespace
 
 std::string_view scaling_name(RopeScaling scaling) {
-  static constexpr std::array<std::string_view, 4> kNames = {"none", "linear", "llama3", "yarn"};
+  static constexpr std::array<std::string_view, 5> kNames = {"none", "linear", "llama3", "yarn",
+                                                             "longrope"};
   return kNames[static_cast<size_t>(scaling)];
+}
+
+std::string_view norm_name(plan::NormKind norm) {
+  return norm == plan::NormKind::rms ? "rms" : "layer";
+}
+
+std::string_view layer_rope_name(LayerRope rope) {
+  static constexpr std::array<std::string_view, 3> kNames = {"none", "global", "local"};
+  return kNames[static_cast<size_t>(rope)];
 }
 
 plan::Activation activation_from_name(std::string_view name) {
@@ -55,22 +95,16 @@ void check(const ModelConfig& c) {
     fail("num_heads {} is not a multiple of num_kv_heads {}", c.num_heads, c.num_kv_heads);
   }
   if (c.head_dim % 2 != 0) fail("head_dim {} is odd", c.head_dim);
-  if (c.rope.rotary_dim == 0 || c.rope.rotary_dim % 2 != 0 || c.rope.rotary_dim > c.head_dim) {
-    fail("rotary_dim is {}, expected an even number up to head_dim {}", c.rope.rotary_dim,
-         c.head_dim);
+  if (!(c.norm_eps >= 0.0F) || !std::isfinite(c.norm_eps)) fail("norm_eps is {}", c.norm_eps);
+  for (const float scale :
+       {c.attention_scale, c.embedding_scale, c.residual_scale, c.logit_scale}) {
+    if (!std::isfinite(scale)) fail("a scale is {}", scale);
   }
-  if (!(c.rms_norm_eps >= 0.0F) || !std::isfinite(c.rms_norm_eps)) {
-    fail("rms_norm_eps is {}", c.rms_norm_eps);
+  for (const float limit : {c.attention_softcap, c.logit_softcap, c.qkv_clip}) {
+    if (!(limit >= 0.0F) || !std::isfinite(limit)) fail("a soft cap or clip is {}", limit);
   }
-  if (!(c.rope.theta > 1.0) || !std::isfinite(c.rope.theta)) fail("rope_theta is {}", c.rope.theta);
-  if (c.rope.scaling != RopeScaling::none && !(c.rope.factor > 0.0)) {
-    fail("rope factor is {}", c.rope.factor);
-  }
-  const bool needs_original =
-      c.rope.scaling == RopeScaling::llama3 || c.rope.scaling == RopeScaling::yarn;
-  if (needs_original && c.rope.original_context == 0) {
-    fail("rope scaling {} needs original_max_position_embeddings", scaling_name(c.rope.scaling));
-  }
+  check_rope(c.rope, c);
+  if (c.local_rope) check_rope(*c.local_rope, c);
   if (c.query_scale_beta != 0.0F && c.query_scale_context == 0) {
     fail("query scaling needs original_max_position_embeddings");
   }

@@ -12,7 +12,7 @@
 
 namespace wisp::model {
 
-enum class RopeScaling : uint8_t { none, linear, llama3, yarn };
+enum class RopeScaling : uint8_t { none, linear, llama3, yarn, longrope };
 
 std::string_view scaling_name(RopeScaling scaling);
 
@@ -32,11 +32,41 @@ struct RopeConfig {
   std::optional<double> attention_factor = {};  // yarn: overrides the one computed from the factor
   std::optional<double> mscale = {};            // yarn
   std::optional<double> mscale_all_dim = {};    // yarn
+  // longrope: divisors of the frequencies, for contexts up to the original one and beyond it
+  std::vector<double> short_factors = {};
+  std::vector<double> long_factors = {};
 };
+
+enum class LayerRope : uint8_t { none, global, local };
+
+std::string_view norm_name(plan::NormKind norm);
+std::string_view layer_rope_name(LayerRope rope);
 
 struct LayerConfig {
   uint32_t window = 0;  // sliding window in tokens, 0: all
-  bool rope = true;
+  LayerRope rope = LayerRope::global;
+};
+
+// How q and k are normalised.
+enum class QkNorm : uint8_t {
+  none,
+  each_head,  // each head by itself, with one vector of weights for all
+  own_heads,  // each head by itself, with weights of its own
+  all_heads,  // all heads as one vector
+};
+
+// How a checkpoint holds the rows of q, k and v.
+enum class QkvLayout : uint8_t {
+  separate,
+  stacked,  // one tensor: q, k, v
+  grouped,  // one tensor: for each KV head its q heads, k, v
+};
+
+// How attention and feed-forward network add to the residual stream.
+enum class Residual : uint8_t {
+  sequential,       // x += attention(norm(x)); x += ffn(norm(x))
+  parallel,         // x += attention(norm(x)) + ffn(other_norm(x))
+  parallel_shared,  // x += attention(norm(x)) + ffn(norm(x))
 };
 
 struct ModelConfig {
@@ -49,11 +79,32 @@ struct ModelConfig {
   uint32_t num_kv_heads = 0;
   uint32_t head_dim = 0;
   uint32_t max_position_embeddings = 0;
-  float rms_norm_eps = 0.0F;
+  plan::NormKind norm = plan::NormKind::rms;
+  float norm_eps = 0.0F;
+  float norm_weight_offset = 0.0F;  // weights are stored less this
+  bool norm_weights = true;         // else norms only normalise
+  bool pre_norms = true;            // before attention and feed-forward network
+  bool post_norms = false;          // of what they give, before it is added
+  bool sub_norms = false;           // before o_proj and down_proj
+  QkNorm qk_norm = QkNorm::none;
+  bool qk_norm_after_rope = false;
+  QkvLayout qkv_layout = QkvLayout::separate;
+  Residual residual = Residual::sequential;
   plan::Activation activation = plan::Activation::silu;
+  bool gated_ffn = true;       // down(act(gate(x)) * up(x)), else down(act(up(x)))
+  bool fused_gate_up = false;  // one tensor: gate, up
+  bool transposed = false;     // projections are stored [columns, rows]
   bool tie_word_embeddings = false;
+  bool learned_positions = false;
+  float qkv_clip = 0.0F;  // 0: none; likewise the soft caps
   float attention_scale = 0.0F;
+  float attention_softcap = 0.0F;
+  float logit_softcap = 0.0F;
+  float embedding_scale = 1.0F;
+  float residual_scale = 1.0F;  // of what attention and feed-forward network add
+  float logit_scale = 1.0F;
   RopeConfig rope;
+  std::optional<RopeConfig> local_rope;  // of layers that say so
   // Queries are scaled by 1 + beta * ln(1 + floor(position / query_scale_context)); beta 0: not.
   float query_scale_beta = 0.0F;
   uint32_t query_scale_context = 0;
@@ -73,9 +124,16 @@ void visit_fields(const ModelConfig& c, Visit&& visit) {
   visit("num_kv_heads", c.num_kv_heads);
   visit("head_dim", c.head_dim);
   visit("max_position_embeddings", c.max_position_embeddings);
-  visit("rms_norm_eps", c.rms_norm_eps);
+  visit("norm", norm_name(c.norm));
+  visit("norm_eps", c.norm_eps);
   visit("tie_word_embeddings", c.tie_word_embeddings);
   visit("attention_scale", c.attention_scale);
+  if (c.attention_softcap != 0.0F) visit("attention_softcap", c.attention_softcap);
+  if (c.logit_softcap != 0.0F) visit("logit_softcap", c.logit_softcap);
+  if (c.embedding_scale != 1.0F) visit("embedding_scale", c.embedding_scale);
+  if (c.residual_scale != 1.0F) visit("residual_scale", c.residual_scale);
+  if (c.logit_scale != 1.0F) visit("logit_scale", c.logit_scale);
+  if (c.qkv_clip != 0.0F) visit("qkv_clip", c.qkv_clip);
   visit("rope_theta", c.rope.theta);
   visit("rotary_dim", c.rope.rotary_dim);
   visit("rope_scaling", scaling_name(c.rope.scaling));
@@ -83,6 +141,7 @@ void visit_fields(const ModelConfig& c, Visit&& visit) {
     visit("rope_factor", c.rope.factor);
     visit("rope_original_context", c.rope.original_context);
   }
+  if (c.local_rope) visit("local_rope_theta", c.local_rope->theta);
   if (c.query_scale_beta != 0.0F) visit("query_scale_beta", c.query_scale_beta);
 }
 

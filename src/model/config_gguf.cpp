@@ -64,6 +64,10 @@ std::optional<double> GgufFields::get_number(std::string_view key) const {
   return metadata_.get_float(full(key));
 }
 
+std::optional<bool> GgufFields::get_bool(std::string_view key) const {
+  return metadata_.get_bool(full(key));
+}
+
 const std::string* GgufFields::find_string(std::string_view key) const {
   return metadata_.find_string(full(key));
 }
@@ -91,8 +95,9 @@ ModelConfig read_gguf_config(const GgufFields& fields) {
          fields.arch(), value_dim, c.head_dim);
   }
   c.max_position_embeddings = fields.require_uint("context_length");
-  c.rms_norm_eps =
-      static_cast<float>(fields.get_number("attention.layer_norm_rms_epsilon").value_or(1e-6));
+  std::optional<double> eps = fields.get_number("attention.layer_norm_rms_epsilon");
+  if (!eps) eps = fields.get_number("attention.layer_norm_epsilon");
+  c.norm_eps = static_cast<float>(eps.value_or(1e-6));
   c.attention_scale =
       static_cast<float>(get_nonzero(fields, "attention.scale")
                              .value_or(1.0 / std::sqrt(static_cast<double>(c.head_dim))));

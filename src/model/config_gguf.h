@@ -19,6 +19,7 @@ class GgufFields {
   const std::string& arch() const { return arch_; }
   std::optional<uint32_t> get_uint(std::string_view key) const;
   std::optional<double> get_number(std::string_view key) const;
+  std::optional<bool> get_bool(std::string_view key) const;
   const std::string* find_string(std::string_view key) const;
   uint32_t require_uint(std::string_view key) const;
   const formats::Metadata& metadata() const { return metadata_; }

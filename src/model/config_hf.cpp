@@ -1,5 +1,6 @@
 #include "model/config_hf.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -19,43 +20,92 @@ std::string shown(const json& value) {
 }
 
 RopeScaling scaling_from_name(std::string_view name) {
-  if (name == "default") return RopeScaling::none;
-  for (const RopeScaling s : {RopeScaling::linear, RopeScaling::llama3, RopeScaling::yarn}) {
+  if (name == "default" || name == "none") return RopeScaling::none;
+  if (name == "su") return RopeScaling::longrope;  // its older name
+  for (const RopeScaling s :
+       {RopeScaling::linear, RopeScaling::llama3, RopeScaling::yarn, RopeScaling::longrope}) {
     if (name == scaling_name(s)) return s;
   }
   fail("rope type '{}' is not supported", name);
 }
 
-// `rope` is rope_parameters (with rope_theta inside), or the older rope_scaling.
-void read_rope(const JsonFields& fields, ModelConfig& c) {
-  c.rope.theta = fields.get_number("rope_theta").value_or(10000.0);
-  double partial = fields.get_number("partial_rotary_factor").value_or(1.0);
-  const json* rope = fields.find("rope_parameters");
-  if (rope == nullptr) rope = fields.find("rope_scaling");
-  if (rope != nullptr) {
-    if (!rope->is_object())
-      fail("field 'rope_parameters': expected an object, found {}", shown(*rope));
-    const JsonFields r(*rope);
-    c.rope.theta = r.get_number("rope_theta").value_or(c.rope.theta);
-    partial = r.get_number("partial_rotary_factor").value_or(partial);
-    std::optional<std::string> type = r.get_string("rope_type");
-    if (!type) type = r.get_string("type");
-    c.rope.scaling = scaling_from_name(type.value_or("default"));
-    if (c.rope.scaling != RopeScaling::none) c.rope.factor = r.require_number("factor");
-    c.rope.original_context =
-        r.get_uint("original_max_position_embeddings").value_or(c.max_position_embeddings);
-    c.rope.low_freq_factor = r.get_number("low_freq_factor").value_or(c.rope.low_freq_factor);
-    c.rope.high_freq_factor = r.get_number("high_freq_factor").value_or(c.rope.high_freq_factor);
-    c.rope.beta_fast = r.get_number("beta_fast").value_or(c.rope.beta_fast);
-    c.rope.beta_slow = r.get_number("beta_slow").value_or(c.rope.beta_slow);
-    c.rope.truncate = r.get_bool("truncate").value_or(true);
-    c.rope.attention_factor = r.get_number("attention_factor");
-    c.rope.mscale = r.get_number("mscale");
-    c.rope.mscale_all_dim = r.get_number("mscale_all_dim");
+std::vector<double> numbers(const JsonFields& fields, std::string_view key) {
+  const json* list = fields.find(key);
+  if (list == nullptr) return {};
+  std::vector<double> result;
+  if (!list->is_array())
+    fail("field '{}': expected a list of numbers, found {}", key, shown(*list));
+  for (const json& item : *list) {
+    if (!item.is_number()) fail("field '{}': expected numbers, found {}", key, shown(item));
+    result.push_back(item.get<double>());
   }
-  if (!(partial > 0.0 && partial <= 1.0))
+  return result;
+}
+
+// `r` is rope_parameters (with rope_theta inside), or the older rope_scaling.
+void read_scaling(const JsonFields& r, RopeConfig& rope) {
+  rope.theta = r.get_number("rope_theta").value_or(rope.theta);
+  std::optional<std::string> type = r.get_string("rope_type");
+  if (!type) type = r.get_string("type");
+  const std::optional<double> alpha = r.get_number("alpha");
+  if (type == "dynamic" && alpha.value_or(0.0) > 0.0) {
+    // NTK-aware scaling with a fixed alpha: a larger base.
+    rope.theta *= std::pow(*alpha, rope.rotary_dim / (rope.rotary_dim - 2.0));
+    return;
+  }
+  rope.scaling = scaling_from_name(type.value_or("default"));
+  if (rope.scaling == RopeScaling::none) return;
+  rope.original_context =
+      r.get_uint("original_max_position_embeddings").value_or(rope.original_context);
+  if (rope.scaling == RopeScaling::longrope) {
+    rope.factor = r.get_number("factor").value_or(1.0);
+  } else {
+    rope.factor = r.require_number("factor");
+  }
+  rope.low_freq_factor = r.get_number("low_freq_factor").value_or(rope.low_freq_factor);
+  rope.high_freq_factor = r.get_number("high_freq_factor").value_or(rope.high_freq_factor);
+  rope.beta_fast = r.get_number("beta_fast").value_or(rope.beta_fast);
+  rope.beta_slow = r.get_number("beta_slow").value_or(rope.beta_slow);
+  rope.truncate = r.get_bool("truncate").value_or(true);
+  rope.attention_factor = r.get_number("attention_factor");
+  rope.mscale = r.get_number("mscale");
+  rope.mscale_all_dim = r.get_number("mscale_all_dim");
+  rope.short_factors = numbers(r, "short_factor");
+  rope.long_factors = numbers(r, "long_factor");
+}
+
+// rope_parameters hold for all layers, or there are some for each type of layer.
+void read_rope(const JsonFields& fields, ModelConfig& c) {
+  RopeConfig& rope = c.rope;
+  rope.theta =
+      fields.get_number(fields.first_of({"rope_theta", "rotary_emb_base"})).value_or(10000.0);
+  rope.original_context =
+      fields.get_uint("original_max_position_embeddings").value_or(c.max_position_embeddings);
+  double partial =
+      fields.get_number(fields.first_of({"partial_rotary_factor", "rotary_pct"})).value_or(1.0);
+  const std::string_view key = fields.first_of({"rope_parameters", "rope_scaling"});
+  const json* parameters = fields.find(key);
+  if (parameters != nullptr && !parameters->is_object()) {
+    fail("field '{}': expected an object, found {}", key, shown(*parameters));
+  }
+  const auto of_type = [&](std::string_view type) -> const json* {
+    if (parameters == nullptr || !parameters->contains(type)) return nullptr;
+    const json& own = (*parameters)[type];
+    if (!own.is_object())
+      fail("field '{}.{}': expected an object, found {}", key, type, shown(own));
+    return &own;
+  };
+  const json* global = of_type("full_attention");
+  const json* local = of_type("sliding_attention");
+  if (global == nullptr) global = parameters;
+  if (global != nullptr)
+    partial = JsonFields(*global).get_number("partial_rotary_factor").value_or(partial);
+  if (!(partial > 0.0 && partial <= 1.0)) {
     fail("partial_rotary_factor is {}, expected 0 to 1", partial);
-  c.rope.rotary_dim = static_cast<uint32_t>(std::lround(c.head_dim * partial));
+  }
+  rope.rotary_dim = static_cast<uint32_t>(c.head_dim * partial);
+  if (local != nullptr) read_scaling(JsonFields(*local), c.local_rope.emplace(rope));
+  if (global != nullptr) read_scaling(JsonFields(*global), rope);
 }
 
 // layer_types names each layer; without it a sliding_window holds for all.
@@ -85,6 +135,11 @@ void read_layers(const JsonFields& fields, ModelConfig& c) {
 const json* JsonFields::find(std::string_view key) const {
   const auto it = object_.find(key);
   return it == object_.end() || it->is_null() ? nullptr : &*it;
+}
+
+std::string_view JsonFields::first_of(std::initializer_list<std::string_view> keys) const {
+  const auto* there = std::ranges::find_if(keys, [&](std::string_view key) { return has(key); });
+  return there != keys.end() ? *there : *keys.begin();
 }
 
 bool JsonFields::has(std::string_view key) const { return find(key) != nullptr; }
@@ -139,17 +194,27 @@ json read_json(const std::filesystem::path& path) {
 ModelConfig read_hf_config(const JsonFields& fields) {
   ModelConfig c;
   c.vocab_size = fields.require_uint("vocab_size");
-  c.hidden_size = fields.require_uint("hidden_size");
-  c.intermediate_size = fields.require_uint("intermediate_size");
-  c.num_layers = fields.require_uint("num_hidden_layers");
-  c.num_heads = fields.require_uint("num_attention_heads");
-  c.num_kv_heads = fields.get_uint("num_key_value_heads").value_or(c.num_heads);
+  c.hidden_size = fields.require_uint(fields.first_of({"hidden_size", "n_embd"}));
+  c.intermediate_size =
+      fields.get_uint(fields.first_of({"intermediate_size", "ffn_hidden_size", "n_inner"}))
+          .value_or(0);
+  c.num_layers = fields.require_uint(fields.first_of({"num_hidden_layers", "n_layer"}));
+  c.num_heads = fields.require_uint(fields.first_of({"num_attention_heads", "n_head"}));
+  c.num_kv_heads = fields.get_uint(fields.first_of({"num_key_value_heads", "num_kv_heads"}))
+                       .value_or(c.num_heads);
   if (c.num_heads == 0) fail("field 'num_attention_heads' is 0");
   if (c.num_layers > 4096) fail("field 'num_hidden_layers' is {}", c.num_layers);
   c.head_dim = fields.get_uint("head_dim").value_or(c.hidden_size / c.num_heads);
-  c.max_position_embeddings = fields.get_uint("max_position_embeddings").value_or(2048);
-  c.rms_norm_eps = static_cast<float>(fields.get_number("rms_norm_eps").value_or(1e-6));
-  c.activation = activation_from_name(fields.get_string("hidden_act").value_or("silu"));
+  c.max_position_embeddings =
+      fields.get_uint(fields.first_of({"max_position_embeddings", "n_positions"})).value_or(2048);
+  c.norm_eps =
+      static_cast<float>(fields
+                             .get_number(fields.first_of({"rms_norm_eps", "layer_norm_eps",
+                                                          "layer_norm_epsilon", "norm_eps"}))
+                             .value_or(1e-6));
+  const std::string_view activation =
+      fields.first_of({"hidden_activation", "hidden_act", "activation_function", "activation"});
+  c.activation = activation_from_name(fields.get_string(activation).value_or("silu"));
   c.tie_word_embeddings = fields.get_bool("tie_word_embeddings").value_or(false);
   c.attention_scale = 1.0F / std::sqrt(static_cast<float>(c.head_dim));
   read_rope(fields, c);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <initializer_list>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -25,6 +26,8 @@ class JsonFields {
   uint32_t require_uint(std::string_view key) const;
   double require_number(std::string_view key) const;
   const nlohmann::json* find(std::string_view key) const;  // nullptr: absent or null
+  // The first of these names that is present, else the first one: for fields that changed names.
+  std::string_view first_of(std::initializer_list<std::string_view> keys) const;
 
  private:
   const nlohmann::json& object_;

@@ -19,11 +19,27 @@ ModelConfig read_config_hf(const formats::Checkpoint& checkpoint) {
     const auto type = fields.get_string("model_type");
     if (!type) fail("field 'model_type' is missing");
     const Arch& arch = arch_for_hf(*type);
-    ModelConfig config = read_hf_config(fields);
+    nlohmann::json whole = nlohmann::json::parse(arch.hf_defaults);
+    whole.update(json);
+    const JsonFields all(whole);
+    ModelConfig config = read_hf_config(all);
     config.family = arch.name;
-    if (arch.from_hf != nullptr) arch.from_hf(fields, config);
+    if (arch.from_hf != nullptr) arch.from_hf(all, config);
     return config;
   });
+}
+
+// GGUF has the factors of longrope as tensors.
+void read_longrope(const formats::Checkpoint& checkpoint, RopeConfig& rope) {
+  const auto factors = [&](std::string_view name) -> std::vector<double> {
+    const formats::TensorView* tensor = checkpoint.find(name);
+    if (tensor == nullptr) return {};
+    const std::vector<float> values = formats::tensor_to_f32(*tensor);
+    return {values.begin(), values.end()};
+  };
+  rope.short_factors = factors("rope_factors_short.weight");
+  rope.long_factors = factors("rope_factors_long.weight");
+  if (!rope.long_factors.empty()) rope.scaling = RopeScaling::longrope;
 }
 
 ModelConfig read_config_gguf(const formats::Checkpoint& checkpoint) {
@@ -41,59 +57,167 @@ ModelConfig read_config_gguf(const formats::Checkpoint& checkpoint) {
       config.vocab_size = static_cast<uint32_t>(std::min<uint64_t>(table->shape[0], UINT32_MAX));
     }
     config.tie_word_embeddings = checkpoint.find("output.weight") == nullptr;
+    read_longrope(checkpoint, config.rope);
     return config;
   });
 }
 
-LayerWeights resolve_layer(WeightResolver& resolver, const ModelConfig& c, uint32_t layer) {
-  const uint32_t q_rows = c.num_heads * c.head_dim;
-  const uint32_t kv_rows = c.num_kv_heads * c.head_dim;
-  using Rows = WeightResolver::Rows;
-  const Rows qkv[] = {{Role::q_proj, q_rows}, {Role::k_proj, kv_rows}, {Role::v_proj, kv_rows}};
-  const Rows o_proj[] = {{Role::o_proj, c.hidden_size}};
-  const Rows gate_up[] = {{Role::gate_proj, c.intermediate_size},
-                          {Role::up_proj, c.intermediate_size}};
-  const Rows down[] = {{Role::down_proj, c.hidden_size}};
-  LayerWeights w;
-  w.attention_norm = resolver.vector(Role::attention_norm, layer, c.hidden_size);
-  w.qkv = resolver.projection(qkv, layer, c.hidden_size);
-  w.q_norm = resolver.optional_vector(Role::q_norm, layer, c.head_dim);
-  w.k_norm = resolver.optional_vector(Role::k_norm, layer, c.head_dim);
-  w.o_proj = resolver.projection(o_proj, layer, q_rows);
-  w.ffn_norm = resolver.vector(Role::ffn_norm, layer, c.hidden_size);
-  w.gate_up = resolver.projection(gate_up, layer, c.hidden_size);
-  w.down_proj = resolver.projection(down, layer, c.intermediate_size);
-  return w;
+using Rows = WeightResolver::Rows;
+using RowRange = WeightResolver::RowRange;
+
+// [q heads | k heads | v heads] out of the rows of each KV head: its q heads, k, v.
+std::vector<RowRange> grouped_rows(const ModelConfig& c) {
+  const uint32_t heads = c.num_heads / c.num_kv_heads;
+  const uint32_t group = (heads + 2) * c.head_dim;
+  std::vector<RowRange> order;
+  for (uint32_t g = 0; g < c.num_kv_heads; ++g) order.push_back({g * group, heads * c.head_dim});
+  for (const uint32_t part : {heads, heads + 1}) {
+    for (uint32_t g = 0; g < c.num_kv_heads; ++g) {
+      order.push_back({g * group + part * c.head_dim, c.head_dim});
+    }
+  }
+  return order;
 }
+
+// Resolves the weights of one layer.
+class LayerResolver {
+ public:
+  LayerResolver(WeightResolver& resolver, const ModelConfig& config, uint32_t layer)
+      : resolver_(resolver), c_(config), layer_(layer) {}
+
+  LayerWeights resolve() {
+    const Rows o_proj[] = {{Role::o_proj, c_.hidden_size}};
+    const Rows down[] = {{Role::down_proj, c_.hidden_size}};
+    const uint32_t q_rows = c_.num_heads * c_.head_dim;
+    LayerWeights w;
+    w.attention_norm = norm(c_.pre_norms, Role::attention_norm, c_.hidden_size);
+    w.qkv = qkv();
+    w.q_norm = head_norm(Role::q_norm, c_.num_heads);
+    w.k_norm = head_norm(Role::k_norm, c_.num_kv_heads);
+    w.attention_sub_norm = norm(c_.sub_norms, Role::attention_sub_norm, q_rows);
+    w.o_proj = resolver_.projection(o_proj, layer_, q_rows);
+    w.attention_post_norm = norm(c_.post_norms, Role::attention_post_norm, c_.hidden_size);
+    const bool own_norm = c_.pre_norms && c_.residual != Residual::parallel_shared;
+    w.ffn_norm = norm(own_norm, Role::ffn_norm, c_.hidden_size);
+    w.up = up();
+    w.ffn_sub_norm = norm(c_.sub_norms, Role::ffn_sub_norm, c_.intermediate_size);
+    w.down_proj = resolver_.projection(down, layer_, c_.intermediate_size);
+    w.ffn_post_norm = norm(c_.post_norms, Role::ffn_post_norm, c_.hidden_size);
+    return w;
+  }
+
+ private:
+  std::optional<NormWeights> norm(bool there, Role role, uint32_t size) {
+    if (!there) return {};
+    if (!c_.norm_weights) return NormWeights{};
+    return resolver_.norm(role, layer_, size, c_.norm);
+  }
+
+  Projection qkv() {
+    const uint32_t q_rows = c_.num_heads * c_.head_dim;
+    const uint32_t kv_rows = c_.num_kv_heads * c_.head_dim;
+    switch (c_.qkv_layout) {
+      case QkvLayout::separate: {
+        const Rows rows[] = {
+            {Role::q_proj, q_rows}, {Role::k_proj, kv_rows}, {Role::v_proj, kv_rows}};
+        return resolver_.projection(rows, layer_, c_.hidden_size);
+      }
+      case QkvLayout::stacked: {
+        const Rows rows[] = {{Role::qkv_proj, q_rows + 2 * kv_rows}};
+        return resolver_.projection(rows, layer_, c_.hidden_size);
+      }
+      case QkvLayout::grouped:
+        return resolver_.fused(Role::qkv_proj, layer_, grouped_rows(c_), c_.hidden_size);
+    }
+    return {};
+  }
+
+  std::optional<plan::WeightId> head_norm(Role role, uint32_t heads) {
+    switch (c_.qk_norm) {
+      case QkNorm::none:
+        return {};
+      case QkNorm::each_head:
+        return resolver_.head_norm(role, layer_, c_.head_dim);
+      case QkNorm::own_heads:
+        return resolver_.head_norms(role, layer_, heads, c_.head_dim);
+      case QkNorm::all_heads:
+        return resolver_.head_norm(role, layer_, heads * c_.head_dim);
+    }
+    return {};
+  }
+
+  Projection up() {
+    if (c_.fused_gate_up) {
+      const Rows rows[] = {{Role::gate_up_proj, 2 * c_.intermediate_size}};
+      return resolver_.projection(rows, layer_, c_.hidden_size);
+    }
+    const Rows rows[] = {{Role::gate_proj, c_.intermediate_size},
+                         {Role::up_proj, c_.intermediate_size}};
+    return resolver_.projection(std::span(rows).subspan(c_.gated_ffn ? 0 : 1), layer_,
+                                c_.hidden_size);
+  }
+
+  WeightResolver& resolver_;
+  const ModelConfig& c_;
+  uint32_t layer_;
+};
 
 void resolve_head(WeightResolver& resolver, Model& model) {
   const ModelConfig& c = model.config;
   model.token_embedding = resolver.matrix(Role::token_embedding, 0, c.vocab_size, c.hidden_size);
-  model.output_norm = resolver.vector(Role::output_norm, 0, c.hidden_size);
+  if (c.learned_positions) {
+    model.position_embedding =
+        resolver.table(Role::position_embedding, c.max_position_embeddings, c.hidden_size);
+  }
+  if (c.norm_weights)
+    model.output_norm = resolver.norm(Role::output_norm, 0, c.hidden_size, c.norm);
   if (c.tie_word_embeddings) {
     resolver.ignore(Role::lm_head);
     model.lm_head = {{{model.token_embedding, {}, c.vocab_size}}, c.vocab_size};
   } else {
-    const WeightResolver::Rows head[] = {{Role::lm_head, c.vocab_size}};
+    const Rows head[] = {{Role::lm_head, c.vocab_size}};
     model.lm_head = resolver.projection(head, 0, c.hidden_size);
   }
 }
 
-void add_tables(WeightResolver& resolver, Model& model, uint32_t context) {
-  const ModelConfig& c = model.config;
-  const uint64_t bytes = uint64_t{context} * c.rope.rotary_dim * sizeof(float);
+plan::WeightId add_rope(WeightResolver& resolver, std::string name, const RopeConfig& rope,
+                        uint32_t context) {
+  const uint64_t bytes = uint64_t{context} * rope.rotary_dim * sizeof(float);
   if (bytes > kMaxTableBytes) {
     fail("a context of {} tokens needs a rope table of {} bytes, more than {}", context, bytes,
          kMaxTableBytes);
   }
-  const std::vector<float> factors = resolver.values(Role::rope_factors, 0, c.rope.rotary_dim / 2);
-  model.rope =
-      resolver.add_table("rope", context, c.rope.rotary_dim, rope_table(c.rope, context, factors));
+  const std::vector<float> factors = resolver.values(Role::rope_factors, 0, rope.rotary_dim / 2);
+  return resolver.add_table(std::move(name), context, rope.rotary_dim,
+                            rope_table(rope, context, factors));
+}
+
+void add_tables(WeightResolver& resolver, Model& model, uint32_t context) {
+  const ModelConfig& c = model.config;
+  const auto used = [&](LayerRope rope) {
+    return std::ranges::find(c.layers, rope, &LayerConfig::rope) != c.layers.end();
+  };
+  resolver.ignore(Role::rope_factors_short);  // read with the config
+  resolver.ignore(Role::rope_factors_long);
+  if (used(LayerRope::global)) model.rope = add_rope(resolver, "rope", c.rope, context);
+  if (used(LayerRope::local)) {
+    ensure(c.local_rope.has_value(), "layers with a local rope have its config");
+    model.local_rope = add_rope(resolver, "local_rope", *c.local_rope, context);
+  }
   if (c.query_scale_beta != 0.0F) {
     model.query_scale =
         resolver.add_table("query_scale", context, 1,
                            query_scale_table(c.query_scale_beta, c.query_scale_context, context));
   }
+}
+
+TensorNames tensor_names(const formats::Checkpoint& checkpoint, const Arch& arch) {
+  const bool gguf = checkpoint.kind() == formats::CheckpointKind::gguf;
+  TensorNames names(checkpoint, gguf ? arch.gguf_names : arch.hf_names);
+  if (gguf || names.has(Role::token_embedding, 0)) return names;
+  TensorNames bare = names;
+  bare.drop_prefix();
+  return bare.has(Role::token_embedding, 0) ? bare : names;
 }
 
 }  // namespace
@@ -109,9 +233,11 @@ Model load_model(const formats::Checkpoint& checkpoint, const ModelOptions& opti
   Model model;
   model.config = read_config(checkpoint);
   const ModelConfig& c = model.config;
-  WeightResolver resolver(checkpoint);
+  WeightResolver resolver(checkpoint, tensor_names(checkpoint, arch_named(c.family)), c.transposed);
   resolve_head(resolver, model);
-  for (uint32_t i = 0; i < c.num_layers; ++i) model.layers.push_back(resolve_layer(resolver, c, i));
+  for (uint32_t i = 0; i < c.num_layers; ++i) {
+    model.layers.push_back(LayerResolver(resolver, c, i).resolve());
+  }
   add_tables(resolver, model, options.context != 0 ? options.context : c.max_position_embeddings);
   model.weights = std::move(resolver).finish();
   model.resources.weights = model.weights.list;

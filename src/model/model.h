@@ -13,16 +13,20 @@
 
 namespace wisp::model {
 
-// Weights of one decoder layer.
+// Weights of one decoder layer. Norms that the family does not have are absent.
 struct LayerWeights {
-  plan::WeightId attention_norm{};
+  std::optional<NormWeights> attention_norm;
   Projection qkv;
   std::optional<plan::WeightId> q_norm;
   std::optional<plan::WeightId> k_norm;
+  std::optional<NormWeights> attention_sub_norm;
   Projection o_proj;
-  plan::WeightId ffn_norm{};
-  Projection gate_up;
+  std::optional<NormWeights> attention_post_norm;
+  std::optional<NormWeights> ffn_norm;
+  Projection up;  // gate and up side by side with config.gated_ffn
+  std::optional<NormWeights> ffn_sub_norm;
   Projection down_proj;
+  std::optional<NormWeights> ffn_post_norm;
 };
 
 struct ModelOptions {
@@ -35,9 +39,11 @@ struct Model {
   Weights weights;
   plan::Resources resources;
   plan::WeightId token_embedding{};
-  plan::WeightId output_norm{};
+  std::optional<plan::WeightId> position_embedding;
+  NormWeights output_norm;
   Projection lm_head;
   std::optional<plan::WeightId> rope;
+  std::optional<plan::WeightId> local_rope;
   std::optional<plan::WeightId> query_scale;
   std::vector<LayerWeights> layers;
 };

@@ -46,16 +46,24 @@ double yarn_mscale(double factor, double mscale) {
   return factor <= 1.0 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
 }
 
+// Longrope (Ding et al. 2024): the amplitude that goes with a context stretched by `factor`.
+double longrope_amplitude(const RopeConfig& rope) {
+  if (rope.factor <= 1.0) return 1.0;
+  return std::sqrt(1.0 + std::log(rope.factor) / std::log(rope.original_context));
+}
+
 double attention_factor(const RopeConfig& rope) {
-  if (rope.scaling != RopeScaling::yarn) return 1.0;
+  const bool scaled = rope.scaling == RopeScaling::yarn || rope.scaling == RopeScaling::longrope;
+  if (!scaled) return 1.0;
   if (rope.attention_factor) return *rope.attention_factor;
+  if (rope.scaling == RopeScaling::longrope) return longrope_amplitude(rope);
   if (rope.mscale.value_or(0.0) != 0.0 && rope.mscale_all_dim.value_or(0.0) != 0.0) {
     return yarn_mscale(rope.factor, *rope.mscale) / yarn_mscale(rope.factor, *rope.mscale_all_dim);
   }
   return yarn_mscale(rope.factor, 1.0);
 }
 
-double frequency(const RopeConfig& rope, uint32_t pair) {
+double frequency(const RopeConfig& rope, uint32_t positions, uint32_t pair) {
   const double freq = 1.0 / std::pow(rope.theta, 2.0 * pair / rope.rotary_dim);
   switch (rope.scaling) {
     case RopeScaling::none:
@@ -66,6 +74,9 @@ double frequency(const RopeConfig& rope, uint32_t pair) {
       return llama3_frequency(rope, freq);
     case RopeScaling::yarn:
       return yarn_frequency(rope, pair, freq);
+    case RopeScaling::longrope:
+      return freq /
+             (positions > rope.original_context ? rope.long_factors : rope.short_factors)[pair];
   }
   return freq;
 }
@@ -81,7 +92,7 @@ std::vector<float> rope_table(const RopeConfig& rope, uint32_t positions,
   const auto scale = static_cast<float>(attention_factor(rope));
   std::vector<float> table(size_t{positions} * rope.rotary_dim);
   for (uint32_t i = 0; i < pairs; ++i) {
-    double freq = frequency(rope, i);
+    double freq = frequency(rope, positions, i);
     if (!freq_factors.empty()) freq /= freq_factors[i];
     const auto freq32 = static_cast<float>(freq);
     for (uint32_t p = 0; p < positions; ++p) {

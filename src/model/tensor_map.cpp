@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
 #include "base/error.h"
 
@@ -10,37 +12,73 @@ namespace {
 
 struct Row {
   Role role;
-  std::string_view hf;  // {} stands for the layer
+  std::string_view hf;
   std::string_view gguf;
 };
 
-constexpr std::array<Row, 15> kRows = {{
+constexpr std::array<Row, 24> kRows = {{
     {Role::token_embedding, "model.embed_tokens", "token_embd"},
+    {Role::position_embedding, "", "position_embd"},
     {Role::output_norm, "model.norm", "output_norm"},
     {Role::lm_head, "lm_head", "output"},
     {Role::rope_factors, "", "rope_freqs"},
+    {Role::rope_factors_short, "", "rope_factors_short"},
+    {Role::rope_factors_long, "", "rope_factors_long"},
     {Role::attention_norm, "model.layers.{}.input_layernorm", "blk.{}.attn_norm"},
+    {Role::qkv_proj, "model.layers.{}.self_attn.qkv_proj", "blk.{}.attn_qkv"},
     {Role::q_proj, "model.layers.{}.self_attn.q_proj", "blk.{}.attn_q"},
     {Role::k_proj, "model.layers.{}.self_attn.k_proj", "blk.{}.attn_k"},
     {Role::v_proj, "model.layers.{}.self_attn.v_proj", "blk.{}.attn_v"},
     {Role::o_proj, "model.layers.{}.self_attn.o_proj", "blk.{}.attn_output"},
     {Role::q_norm, "model.layers.{}.self_attn.q_norm", "blk.{}.attn_q_norm"},
     {Role::k_norm, "model.layers.{}.self_attn.k_norm", "blk.{}.attn_k_norm"},
+    {Role::attention_sub_norm, "model.layers.{}.self_attn.attn_sub_norm", "blk.{}.attn_sub_norm"},
+    {Role::attention_post_norm, "", "blk.{}.post_attention_norm"},
     {Role::ffn_norm, "model.layers.{}.post_attention_layernorm", "blk.{}.ffn_norm"},
+    {Role::gate_up_proj, "model.layers.{}.mlp.gate_up_proj", "blk.{}.ffn_up"},
     {Role::gate_proj, "model.layers.{}.mlp.gate_proj", "blk.{}.ffn_gate"},
     {Role::up_proj, "model.layers.{}.mlp.up_proj", "blk.{}.ffn_up"},
     {Role::down_proj, "model.layers.{}.mlp.down_proj", "blk.{}.ffn_down"},
+    {Role::ffn_sub_norm, "model.layers.{}.mlp.ffn_sub_norm", "blk.{}.ffn_sub_norm"},
+    {Role::ffn_post_norm, "model.layers.{}.post_feedforward_layernorm", "blk.{}.post_ffw_norm"},
 }};
 
 }  // namespace
 
-std::string tensor_name(Role role, uint32_t layer, formats::CheckpointKind kind) {
-  const auto* row = std::ranges::find(kRows, role, &Row::role);
-  ensure(row != kRows.end(), "a role without a row");
-  const std::string_view pattern = kind == formats::CheckpointKind::gguf ? row->gguf : row->hf;
-  return fmt::format(fmt::runtime(pattern), layer);
+std::string TensorNames::in_layer(std::string_view name, uint32_t layer) const {
+  std::string result = fmt::format(fmt::runtime(name), layer);
+  if (!prefix_.empty() && result.starts_with(prefix_)) result.erase(0, prefix_.size());
+  return result;
 }
 
-bool is_redundant(std::string_view name) { return name.ends_with("rotary_emb.inv_freq"); }
+std::string TensorNames::operator()(Role role, uint32_t layer) const {
+  const auto* row = std::ranges::find(kRows, role, &Row::role);
+  ensure(row != kRows.end(), "a role without a row");
+  const bool gguf = checkpoint_.kind() == formats::CheckpointKind::gguf;
+  std::optional<std::string> first;
+  for (const RoleName& own : own_) {
+    if (own.role != role) continue;
+    std::string name = in_layer(own.name, layer);
+    if (checkpoint_.find(name + ".weight") != nullptr) return name;
+    if (!first) first = std::move(name);
+  }
+  return first ? *first : in_layer(gguf ? row->gguf : row->hf, layer);
+}
+
+bool TensorNames::has(Role role, uint32_t layer) const {
+  return checkpoint_.find((*this)(role, layer) + ".weight") != nullptr;
+}
+
+void TensorNames::drop_prefix() {
+  const std::string name = (*this)(Role::token_embedding, 0);
+  prefix_ = name.substr(0, name.find('.') + 1);
+}
+
+bool is_redundant(std::string_view name) {
+  // Buffers of older releases: frequencies, causal masks and their fill value.
+  return name.ends_with("rotary_emb.inv_freq") || name.ends_with(".attn.bias") ||
+         name.ends_with(".attn.masked_bias") || name.ends_with(".attention.bias") ||
+         name.ends_with(".attention.masked_bias");
+}
 
 }  // namespace wisp::model

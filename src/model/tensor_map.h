@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -11,25 +12,61 @@ namespace wisp::model {
 
 enum class Role : uint8_t {
   token_embedding,
+  position_embedding,
   output_norm,
   lm_head,
-  rope_factors,  // GGUF only: divisors of the rope frequencies
+  rope_factors,        // GGUF only: divisors of the rope frequencies
+  rope_factors_short,  // GGUF only: those of longrope
+  rope_factors_long,
   attention_norm,
+  qkv_proj,
   q_proj,
   k_proj,
   v_proj,
   o_proj,
   q_norm,
   k_norm,
+  attention_sub_norm,
+  attention_post_norm,
   ffn_norm,
+  gate_up_proj,
   gate_proj,
   up_proj,
   down_proj,
+  ffn_sub_norm,
+  ffn_post_norm,
 };
 
-// The name of a role's tensor without its ".weight" or ".bias", in either kind of checkpoint;
-// `layer` is ignored for roles outside the layers. Empty when that kind has no such tensor.
-std::string tensor_name(Role role, uint32_t layer, formats::CheckpointKind kind);
+// A tensor's name without its ".weight" or ".bias"; {} stands for the layer.
+struct RoleName {
+  Role role;
+  std::string_view name;
+};
+
+// The names of one family's tensors in one checkpoint: its own where it has them, else the common
+// ones.
+class TensorNames {
+ public:
+  // `own` may have several names for a role. Both must outlive it.
+  TensorNames(const formats::Checkpoint& checkpoint, std::span<const RoleName> own)
+      : checkpoint_(checkpoint), own_(own) {}
+
+  // For checkpoints of a bare decoder, whose names lack the first part ("model.", "transformer.").
+  void drop_prefix();
+
+  // The name that the checkpoint has, else the first; empty when its kind has no such tensor.
+  // `layer` is ignored for roles outside the layers.
+  std::string operator()(Role role, uint32_t layer) const;
+
+  bool has(Role role, uint32_t layer) const;
+
+ private:
+  std::string in_layer(std::string_view name, uint32_t layer) const;
+
+  const formats::Checkpoint& checkpoint_;
+  std::span<const RoleName> own_;
+  std::string prefix_;  // dropped where a name has it
+};
 
 // Whether a tensor that nobody asked for may be left alone: tables that are computed anyway.
 bool is_redundant(std::string_view name);

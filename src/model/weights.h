@@ -37,20 +37,32 @@ struct Projection {
   uint32_t rows = 0;  // of all parts
 };
 
+// Of a norm that is there: nullopt where it only normalises, or adds nothing.
+struct NormWeights {
+  std::optional<plan::WeightId> weight;
+  std::optional<plan::WeightId> bias;
+};
+
 // Takes tensors one by one; finish() reports every missing, misshapen and unused one.
 class WeightResolver {
  public:
-  // `checkpoint` must outlive the Weights.
-  explicit WeightResolver(const formats::Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
-
-  bool has(Role role, uint32_t layer = 0) const;
+  // `checkpoint` must outlive the Weights. `transposed`: projections are stored [cols, rows].
+  WeightResolver(const formats::Checkpoint& checkpoint, TensorNames names, bool transposed)
+      : checkpoint_(checkpoint), names_(names), transposed_(transposed) {}
 
   // A matrix [rows, cols] in its stored type.
   plan::WeightId matrix(Role role, uint32_t layer, uint32_t rows, uint32_t cols);
 
-  // A vector as f32. `optional`: nullopt when the checkpoint has none.
-  plan::WeightId vector(Role role, uint32_t layer, uint32_t size);
-  std::optional<plan::WeightId> optional_vector(Role role, uint32_t layer, uint32_t size);
+  // A matrix as f32: a table that kernels index.
+  plan::WeightId table(Role role, uint32_t rows, uint32_t cols);
+
+  // A norm over `size` elements; a layer norm may have a bias.
+  NormWeights norm(Role role, uint32_t layer, uint32_t size, plan::NormKind kind);
+
+  // The weights of a norm of heads: one vector of head_dim, or all heads' one after another, which
+  // lie in one tensor or in one for each head.
+  plan::WeightId head_norm(Role role, uint32_t layer, uint32_t head_dim);
+  plan::WeightId head_norms(Role role, uint32_t layer, uint32_t heads, uint32_t head_dim);
 
   // Projections side by side with their biases, where they have any: {role, rows} each.
   struct Rows {
@@ -58,6 +70,13 @@ class WeightResolver {
     uint32_t rows;
   };
   Projection projection(std::span<const Rows> roles, uint32_t layer, uint32_t cols);
+
+  // Rows of one tensor, in another order where the ranges say so.
+  struct RowRange {
+    uint32_t first;
+    uint32_t rows;
+  };
+  Projection fused(Role role, uint32_t layer, std::span<const RowRange> order, uint32_t cols);
 
   // The values of an optional tensor; empty when there is none.
   std::vector<float> values(Role role, uint32_t layer, uint32_t size);
@@ -73,15 +92,26 @@ class WeightResolver {
   Weights finish() &&;
 
  private:
+  // A projection's rows, one after another.
+  struct Matrix {
+    std::string_view name;
+    formats::DType dtype;
+    std::span<const std::byte> data;
+  };
+
   const formats::TensorView* take(const std::string& name, std::span<const uint64_t> shape,
                                   bool required);
+  std::optional<Matrix> take_projection(Role role, uint32_t layer, uint32_t rows, uint32_t cols);
   plan::WeightId add(plan::Weight weight, backend::WeightParts parts);
   plan::WeightId add_f32(std::string name, uint32_t rows, uint32_t cols,
                          std::vector<std::byte> bytes);
+  plan::WeightId vector(Role role, uint32_t layer, uint32_t size);
   std::optional<plan::WeightId> bias(std::span<const Rows> roles, uint32_t layer);
   std::string name(Role role, uint32_t layer, std::string_view suffix) const;
 
   const formats::Checkpoint& checkpoint_;
+  TensorNames names_;
+  bool transposed_;
   std::unordered_set<std::string> used_;
   std::vector<std::string> problems_;
   Weights weights_;

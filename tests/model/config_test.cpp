@@ -98,11 +98,11 @@ TEST(ConfigHf, SmolLm3LeavesRopeOutOfSomeLayers) {
   json config = llama_config();
   config["model_type"] = "smollm3";
   config["num_hidden_layers"] = 4;
-  EXPECT_TRUE(read(config).layers[2].rope);
-  EXPECT_FALSE(read(config).layers[3].rope);
+  EXPECT_EQ(read(config).layers[2].rope, LayerRope::global);
+  EXPECT_EQ(read(config).layers[3].rope, LayerRope::none);
   config["no_rope_layers"] = {0, 1, 1, 1};
-  EXPECT_FALSE(read(config).layers[0].rope);
-  EXPECT_TRUE(read(config).layers[3].rope);
+  EXPECT_EQ(read(config).layers[0].rope, LayerRope::none);
+  EXPECT_EQ(read(config).layers[3].rope, LayerRope::global);
 }
 
 TEST(ConfigHf, ErrorsNameTheField) {
@@ -119,11 +119,11 @@ TEST(ConfigHf, ErrorsNameTheField) {
       {"num_attention_heads", 0, "num_attention_heads"},
       {"num_hidden_layers", 4000000000U, "num_hidden_layers"},
       {"num_key_value_heads", 3, "not a multiple of num_kv_heads 3"},
-      {"model_type", "nonesuch", "model_type 'nonesuch' is not supported; known: llama"},
+      {"model_type", "nonesuch", "model_type 'nonesuch' is not supported; known: bitnet, "},
       {"model_type", nullptr, "field 'model_type' is missing"},
       {"hidden_act", "tanhh", "activation 'tanhh'"},
       {"rope_theta", 0.0, "rope_theta is 0"},
-      {"rms_norm_eps", -1.0, "rms_norm_eps"},
+      {"rms_norm_eps", -1.0, "norm_eps is -1"},
       {"rope_scaling", json{{"type", "dynamic"}}, "rope type 'dynamic'"},
       {"rope_scaling", json{{"type", "linear"}}, "field 'factor' is missing"},
       {"rope_scaling", 5, "expected an object, found 5"},

@@ -57,7 +57,7 @@ TEST(Weights, QkvAndGateUpAreOneMatrixEach) {
   const Model model = load_model(checkpoint, {});
   ASSERT_EQ(model.layers[0].qkv.parts.size(), 1U);
   EXPECT_EQ(model.layers[0].qkv.rows, 64U + 2 * 32U);
-  EXPECT_EQ(model.layers[0].gate_up.parts.size(), 1U);
+  EXPECT_EQ(model.layers[0].up.parts.size(), 1U);
   EXPECT_EQ(model.weights.list.size(), model.weights.parts.size());
 }
 

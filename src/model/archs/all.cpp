@@ -8,8 +8,11 @@
 namespace wisp::model {
 namespace {
 
-constexpr std::array<const Arch*, 6> kArchs = {&kLlama, &kMistral, &kMinistral3,
-                                               &kQwen2, &kQwen3,   &kSmolLM3};
+constexpr std::array<const Arch*, 25> kArchs = {
+    &kBitNet,  &kCohere,   &kCohere2, &kExaone4, &kFalcon,       &kGemma2, &kGemma3,
+    &kGlm4,    &kGpt2,     &kGptNeoX, &kGranite, &kHunyuanDense, &kLlama,  &kMinistral3,
+    &kMistral, &kNemotron, &kOlmo,    &kOlmo2,   &kOlmo3,        &kPhi2,   &kPhi3,
+    &kQwen2,   &kQwen3,    &kSmolLM3, &kStableLm};
 
 const Arch& find(std::string_view name, std::vector<std::string_view> Arch::*names,
                  std::string_view what) {
@@ -24,7 +27,20 @@ const Arch& find(std::string_view name, std::vector<std::string_view> Arch::*nam
 
 }  // namespace
 
+void set_window_pattern(ModelConfig& c, uint32_t interval) {
+  if (interval == 0) fail("the interval of layers without a window is 0");
+  for (uint32_t i = 0; i < c.num_layers; ++i) {
+    if ((i + 1) % interval == 0) c.layers[i].window = 0;
+  }
+}
+
 std::span<const Arch* const> all_archs() { return kArchs; }
+
+const Arch& arch_named(std::string_view family) {
+  const auto arch = std::ranges::find(kArchs, family, &Arch::name);
+  ensure(arch != kArchs.end(), "a config's family is known");
+  return **arch;
+}
 
 const Arch& arch_for_hf(std::string_view model_type) {
   return find(model_type, &Arch::hf_model_types, "model_type");

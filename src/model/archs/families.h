@@ -1,18 +1,46 @@
-// The families; each is defined in the file of its name.
+// The families; each is defined in the file of its name, relatives in one.
 #pragma once
 
 #include "model/arch.h"
 
 namespace wisp::model {
 
+extern const Arch kBitNet;
+extern const Arch kCohere;
+extern const Arch kCohere2;
+extern const Arch kExaone4;
+extern const Arch kFalcon;
+extern const Arch kGemma2;
+extern const Arch kGemma3;
+extern const Arch kGlm4;
+extern const Arch kGpt2;
+extern const Arch kGptNeoX;
+extern const Arch kGranite;
+extern const Arch kHunyuanDense;
 extern const Arch kLlama;
-extern const Arch kMistral;
 extern const Arch kMinistral3;
+extern const Arch kMistral;
+extern const Arch kNemotron;
+extern const Arch kOlmo;
+extern const Arch kOlmo2;
+extern const Arch kOlmo3;
+extern const Arch kPhi2;
+extern const Arch kPhi3;
 extern const Arch kQwen2;
 extern const Arch kQwen3;
 extern const Arch kSmolLM3;
+extern const Arch kStableLm;
+
+// Every `interval`-th layer sees all tokens, the others keep their window.
+void set_window_pattern(ModelConfig& c, uint32_t interval);
 
 // Qwen's older configs: with use_sliding_window all layers from max_window_layers on slide.
 void read_qwen_windows(const JsonFields& fields, ModelConfig& c);
+
+// What the Gemma families share: norms around attention and network, scaled embeddings, and in
+// config.json the scale of the scores and the soft caps.
+void read_gemma(ModelConfig& c);
+void read_gemma_hf(const JsonFields& fields, ModelConfig& c);
+std::vector<RoleName> gemma_names();
 
 }  // namespace wisp::model

@@ -7,9 +7,13 @@
 namespace wisp::model {
 namespace {
 
+void set_rope(LayerConfig& layer, bool rope) {
+  layer.rope = rope ? LayerRope::global : LayerRope::none;
+}
+
 // Every fourth layer, as published checkpoints and GGUF files have it.
 void default_layers(ModelConfig& c, uint32_t interval) {
-  for (uint32_t i = 0; i < c.num_layers; ++i) c.layers[i].rope = (i + 1) % interval != 0;
+  for (uint32_t i = 0; i < c.num_layers; ++i) set_rope(c.layers[i], (i + 1) % interval != 0);
 }
 
 }  // namespace
@@ -28,7 +32,7 @@ const Arch kSmolLM3 = {
           if (!list->is_array() || list->size() != c.num_layers) {
             fail("field 'no_rope_layers': expected a list of {} numbers", c.num_layers);
           }
-          for (uint32_t i = 0; i < c.num_layers; ++i) c.layers[i].rope = (*list)[i] != 0;
+          for (uint32_t i = 0; i < c.num_layers; ++i) set_rope(c.layers[i], (*list)[i] != 0);
         },
     .from_gguf =
         [](const GgufFields&, ModelConfig& c) {

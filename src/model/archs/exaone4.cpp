@@ -1,0 +1,48 @@
+// EXAONE 4: norms after attention and network and on each head of q and k; where some layers have a
+// window, the others have no rope. HF: modeling_exaone4.py.
+#include <algorithm>
+
+#include "model/archs/families.h"
+
+namespace wisp::model {
+
+namespace {
+
+void read_exaone4(ModelConfig& c) {
+  c.pre_norms = false;
+  c.post_norms = true;
+  c.qk_norm = QkNorm::each_head;
+}
+
+void read_windows(ModelConfig& c) {
+  const bool any =
+      std::ranges::any_of(c.layers, [](const auto& layer) { return layer.window != 0; });
+  for (LayerConfig& layer : c.layers) {
+    if (any && layer.window == 0) layer.rope = LayerRope::none;
+  }
+}
+
+}  // namespace
+
+const Arch kExaone4 = {
+    .name = "exaone4",
+    .hf_model_types = {"exaone4"},
+    .gguf_architectures = {"exaone4"},
+    .hf_names = {{Role::attention_post_norm, "model.layers.{}.post_attention_layernorm"}},
+    .hf_defaults = R"({"rms_norm_eps": 1e-5})",
+    .from_hf =
+        [](const JsonFields& fields, ModelConfig& c) {
+          read_exaone4(c);
+          // Without layer_types the pattern is 4, or a text such as LLLG.
+          if (!fields.has("layer_types")) set_window_pattern(c, 4);
+          read_windows(c);
+        },
+    .from_gguf =
+        [](const GgufFields&, ModelConfig& c) {
+          read_exaone4(c);
+          set_window_pattern(c, 4);
+          read_windows(c);
+        },
+};
+
+}  // namespace wisp::model

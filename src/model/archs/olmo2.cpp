@@ -1,0 +1,58 @@
+// OLMo 2 and 3: norms after attention and network and over all heads of q and of k; three layers of
+// four with a window in OLMo 3. HF: modeling_olmo2.py, modeling_olmo3.py.
+#include "model/archs/families.h"
+
+namespace wisp::model {
+
+namespace {
+
+void read_olmo2(ModelConfig& c) {
+  c.pre_norms = false;
+  c.post_norms = true;
+  c.qk_norm = QkNorm::all_heads;
+}
+
+const std::vector<RoleName> kNames = {
+    {Role::attention_post_norm, "model.layers.{}.post_attention_layernorm"}};
+
+// Only layers without a window stretch their rope.
+void read_windows(ModelConfig& c) {
+  if (!c.local_rope)
+    c.local_rope = RopeConfig{.theta = c.rope.theta, .rotary_dim = c.rope.rotary_dim};
+  for (LayerConfig& layer : c.layers) {
+    if (layer.window != 0) layer.rope = LayerRope::local;
+  }
+}
+
+}  // namespace
+
+const Arch kOlmo2 = {
+    .name = "olmo2",
+    .hf_model_types = {"olmo2"},
+    .gguf_architectures = {"olmo2"},
+    .hf_names = kNames,
+    .hf_defaults = R"({"rms_norm_eps": 1e-5})",
+    .from_hf = [](const JsonFields&, ModelConfig& c) { read_olmo2(c); },
+    .from_gguf =
+        [](const GgufFields&, ModelConfig& c) {
+          read_olmo2(c);
+          set_window_pattern(c, 4);
+          read_windows(c);
+        },
+};
+
+const Arch kOlmo3 = {
+    .name = "olmo3",
+    .hf_model_types = {"olmo3"},
+    .gguf_architectures = {},
+    .hf_names = kNames,
+    .hf_defaults = R"({"rms_norm_eps": 1e-5, "sliding_window": 4096})",
+    .from_hf =
+        [](const JsonFields& fields, ModelConfig& c) {
+          read_olmo2(c);
+          if (!fields.has("layer_types")) set_window_pattern(c, 4);
+          read_windows(c);
+        },
+};
+
+}  // namespace wisp::model
