@@ -27,6 +27,24 @@ void check_factors(const std::vector<double>& factors, uint32_t pairs) {
   }
 }
 
+void check_experts(const ExpertsConfig& e) {
+  expect_range("num_experts", e.num_experts, 4096);
+  expect_range("num_experts_per_token", e.top_k, std::min(e.num_experts, 64U));
+  expect_range("expert intermediate_size", e.intermediate_size, kMaxDim);
+  if (e.shared_intermediate_size > kMaxDim) {
+    fail("shared intermediate_size is {}", e.shared_intermediate_size);
+  }
+  if (!std::isfinite(e.scale)) fail("the scale of experts is {}", e.scale);
+  if (e.num_groups == 0 || e.num_experts % e.num_groups != 0) {
+    fail("{} experts in {} groups", e.num_experts, e.num_groups);
+  }
+  if (e.top_groups == 0 || e.top_groups > e.num_groups) {
+    fail("{} of {} groups of experts are chosen", e.top_groups, e.num_groups);
+  }
+  const uint32_t choice = e.num_experts / e.num_groups * e.top_groups;
+  if (e.top_k > choice) fail("{} of {} experts are chosen", e.top_k, choice);
+}
+
 void check_rope(const RopeConfig& rope, const ModelConfig& c) {
   if (rope.rotary_dim == 0 || rope.rotary_dim % 2 != 0 || rope.rotary_dim > c.head_dim) {
     fail("rotary_dim is {}, expected an even number up to head_dim {}", rope.rotary_dim,
@@ -103,6 +121,7 @@ void check(const ModelConfig& c) {
   for (const float limit : {c.attention_softcap, c.logit_softcap, c.qkv_clip}) {
     if (!(limit >= 0.0F) || !std::isfinite(limit)) fail("a soft cap or clip is {}", limit);
   }
+  if (c.experts) check_experts(*c.experts);
   check_rope(c.rope, c);
   if (c.local_rope) check_rope(*c.local_rope, c);
   if (c.query_scale_beta != 0.0F && c.query_scale_context == 0) {

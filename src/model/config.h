@@ -45,6 +45,31 @@ std::string_view layer_rope_name(LayerRope rope);
 struct LayerConfig {
   uint32_t window = 0;  // sliding window in tokens, 0: all
   LayerRope rope = LayerRope::global;
+  bool experts = false;  // the feed-forward network is one of experts (ModelConfig::experts)
+};
+
+// How a checkpoint holds the matrices of experts.
+enum class ExpertLayout : uint8_t {
+  single,                 // a tensor for each expert's gate, up and down
+  stacked,                // one for all experts' gate, up and down: [experts, rows, columns]
+  transposed_interleaved  // [experts, columns, rows], gate and up in one, row by row in turns
+};
+
+// Layers that choose a few of many feed-forward networks for each token.
+struct ExpertsConfig {
+  uint32_t num_experts = 0;
+  uint32_t top_k = 0;
+  uint32_t intermediate_size = 0;         // of one expert
+  uint32_t shared_intermediate_size = 0;  // of the network that all tokens take; 0: none
+  bool shared_gate = false;               // what that gives is gated by a projection to one value
+  ExpertLayout layout = ExpertLayout::single;
+  plan::RouterScore score = plan::RouterScore::softmax;
+  bool correction_bias = false;  // added to the scores for the choice only
+  bool normalise = false;        // the weights of the chosen add up to `scale`
+  float scale = 1.0F;
+  uint32_t num_groups = 1;
+  uint32_t top_groups = 1;
+  plan::GroupScore group_score = plan::GroupScore::best;
 };
 
 // How q and k are normalised.
@@ -93,6 +118,11 @@ struct ModelConfig {
   plan::Activation activation = plan::Activation::silu;
   bool gated_ffn = true;       // down(act(gate(x)) * up(x)), else down(act(up(x)))
   bool fused_gate_up = false;  // one tensor: gate, up
+  float glu_alpha = 1.0F;       // see plan::Glu, likewise the next two
+  float glu_limit = 0.0F;
+  float glu_up_offset = 0.0F;
+  std::optional<ExpertsConfig> experts;
+  bool attention_sinks = false;  // a score for each head that takes part in the softmax
   bool transposed = false;     // projections are stored [columns, rows]
   bool tie_word_embeddings = false;
   bool learned_positions = false;
@@ -134,6 +164,12 @@ void visit_fields(const ModelConfig& c, Visit&& visit) {
   if (c.residual_scale != 1.0F) visit("residual_scale", c.residual_scale);
   if (c.logit_scale != 1.0F) visit("logit_scale", c.logit_scale);
   if (c.qkv_clip != 0.0F) visit("qkv_clip", c.qkv_clip);
+  if (c.experts) {
+    visit("num_experts", c.experts->num_experts);
+    visit("num_experts_per_token", c.experts->top_k);
+    visit("expert_intermediate_size", c.experts->intermediate_size);
+    visit("shared_intermediate_size", c.experts->shared_intermediate_size);
+  }
   visit("rope_theta", c.rope.theta);
   visit("rotary_dim", c.rope.rotary_dim);
   visit("rope_scaling", scaling_name(c.rope.scaling));

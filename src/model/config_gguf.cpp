@@ -107,4 +107,14 @@ ModelConfig read_gguf_config(const GgufFields& fields) {
   return c;
 }
 
+void read_gguf_experts(const GgufFields& fields, ModelConfig& c) {
+  ExpertsConfig& e = c.experts.emplace();
+  e.num_experts = fields.require_uint("expert_count");
+  e.top_k = fields.require_uint("expert_used_count");
+  e.intermediate_size =
+      fields.get_uint("expert_feed_forward_length").value_or(c.intermediate_size);
+  e.layout = ExpertLayout::stacked;
+  for (LayerConfig& layer : c.layers) layer.experts = true;
+}
+
 }  // namespace wisp::model

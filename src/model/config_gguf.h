@@ -35,4 +35,7 @@ class GgufFields {
 // then: the embedding table's rows decide). Throws Error naming the key.
 ModelConfig read_gguf_config(const GgufFields& fields);
 
+// How many experts there are, and of what size; the family adds how they are chosen.
+void read_gguf_experts(const GgufFields& fields, ModelConfig& config);
+
 }  // namespace wisp::model

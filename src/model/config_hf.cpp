@@ -222,4 +222,14 @@ ModelConfig read_hf_config(const JsonFields& fields) {
   return c;
 }
 
+void read_hf_experts(const JsonFields& fields, ModelConfig& c) {
+  ExpertsConfig& e = c.experts.emplace();
+  e.num_experts = fields.require_uint(
+      fields.first_of({"num_local_experts", "num_experts", "n_routed_experts"}));
+  e.top_k = fields.require_uint("num_experts_per_tok");
+  e.intermediate_size = fields.get_uint("moe_intermediate_size").value_or(c.intermediate_size);
+  e.normalise = fields.get_bool("norm_topk_prob").value_or(false);
+  for (LayerConfig& layer : c.layers) layer.experts = true;
+}
+
 }  // namespace wisp::model

@@ -40,4 +40,8 @@ nlohmann::json read_json(const std::filesystem::path& path);
 // field.
 ModelConfig read_hf_config(const JsonFields& fields);
 
+// How many experts there are, and of what size, for families that have them in every layer; the
+// family adds how they are chosen.
+void read_hf_experts(const JsonFields& fields, ModelConfig& config);
+
 }  // namespace wisp::model

@@ -13,12 +13,24 @@
 
 namespace wisp::model {
 
+// The experts of a layer, and the network beside them that all tokens take.
+struct ExpertWeights {
+  Projection router;
+  std::optional<plan::WeightId> correction;
+  ExpertMatrix up;  // gate and up side by side with config.gated_ffn
+  ExpertMatrix down;
+  std::optional<Projection> shared_up;
+  Projection shared_down;
+  std::optional<Projection> shared_gate;
+};
+
 // Weights of one decoder layer. Norms that the family does not have are absent.
 struct LayerWeights {
   std::optional<NormWeights> attention_norm;
   Projection qkv;
   std::optional<plan::WeightId> q_norm;
   std::optional<plan::WeightId> k_norm;
+  std::optional<plan::WeightId> sinks;
   std::optional<NormWeights> attention_sub_norm;
   Projection o_proj;
   std::optional<NormWeights> attention_post_norm;
@@ -26,6 +38,7 @@ struct LayerWeights {
   Projection up;  // gate and up side by side with config.gated_ffn
   std::optional<NormWeights> ffn_sub_norm;
   Projection down_proj;
+  std::optional<ExpertWeights> experts;  // in place of up and down_proj
   std::optional<NormWeights> ffn_post_norm;
 };
 

@@ -16,7 +16,7 @@ struct Row {
   std::string_view gguf;
 };
 
-constexpr std::array<Row, 24> kRows = {{
+constexpr std::array<Row, 35> kRows = {{
     {Role::token_embedding, "model.embed_tokens", "token_embd"},
     {Role::position_embedding, "", "position_embd"},
     {Role::output_norm, "model.norm", "output_norm"},
@@ -41,28 +41,41 @@ constexpr std::array<Row, 24> kRows = {{
     {Role::down_proj, "model.layers.{}.mlp.down_proj", "blk.{}.ffn_down"},
     {Role::ffn_sub_norm, "model.layers.{}.mlp.ffn_sub_norm", "blk.{}.ffn_sub_norm"},
     {Role::ffn_post_norm, "model.layers.{}.post_feedforward_layernorm", "blk.{}.post_ffw_norm"},
+    {Role::attention_sinks, "model.layers.{}.self_attn.sinks", "blk.{}.attn_sinks"},
+    {Role::router, "model.layers.{}.mlp.gate", "blk.{}.ffn_gate_inp"},
+    {Role::router_correction, "model.layers.{}.mlp.gate.e_score_correction_bias",
+     "blk.{}.exp_probs_b.bias"},
+    {Role::expert_gate_up, "model.layers.{}.mlp.experts.gate_up_proj", ""},
+    {Role::expert_gate, "model.layers.{}.mlp.experts.{}.gate_proj", "blk.{}.ffn_gate_exps"},
+    {Role::expert_up, "model.layers.{}.mlp.experts.{}.up_proj", "blk.{}.ffn_up_exps"},
+    {Role::expert_down, "model.layers.{}.mlp.experts.{}.down_proj", "blk.{}.ffn_down_exps"},
+    {Role::shared_gate, "model.layers.{}.mlp.shared_expert.gate_proj", "blk.{}.ffn_gate_shexp"},
+    {Role::shared_up, "model.layers.{}.mlp.shared_expert.up_proj", "blk.{}.ffn_up_shexp"},
+    {Role::shared_down, "model.layers.{}.mlp.shared_expert.down_proj", "blk.{}.ffn_down_shexp"},
+    {Role::shared_expert_gate, "model.layers.{}.mlp.shared_expert_gate",
+     "blk.{}.ffn_gate_inp_shexp"},
 }};
 
 }  // namespace
 
-std::string TensorNames::in_layer(std::string_view name, uint32_t layer) const {
-  std::string result = fmt::format(fmt::runtime(name), layer);
+std::string TensorNames::filled(std::string_view name, uint32_t layer, uint32_t expert) const {
+  std::string result = fmt::format(fmt::runtime(name), layer, expert);
   if (!prefix_.empty() && result.starts_with(prefix_)) result.erase(0, prefix_.size());
   return result;
 }
 
-std::string TensorNames::operator()(Role role, uint32_t layer) const {
+std::string TensorNames::operator()(Role role, uint32_t layer, uint32_t expert) const {
   const auto* row = std::ranges::find(kRows, role, &Row::role);
   ensure(row != kRows.end(), "a role without a row");
   const bool gguf = checkpoint_.kind() == formats::CheckpointKind::gguf;
   std::optional<std::string> first;
   for (const RoleName& own : own_) {
     if (own.role != role) continue;
-    std::string name = in_layer(own.name, layer);
+    std::string name = filled(own.name, layer, expert);
     if (checkpoint_.find(name + ".weight") != nullptr) return name;
     if (!first) first = std::move(name);
   }
-  return first ? *first : in_layer(gguf ? row->gguf : row->hf, layer);
+  return first ? *first : filled(gguf ? row->gguf : row->hf, layer, expert);
 }
 
 bool TensorNames::has(Role role, uint32_t layer) const {

@@ -35,9 +35,21 @@ enum class Role : uint8_t {
   down_proj,
   ffn_sub_norm,
   ffn_post_norm,
+  attention_sinks,
+  router,
+  router_correction,
+  expert_gate_up,
+  expert_gate,
+  expert_up,
+  expert_down,
+  shared_gate,
+  shared_up,
+  shared_down,
+  shared_expert_gate,
 };
 
-// A tensor's name without its ".weight" or ".bias"; {} stands for the layer.
+// A tensor's name without its ".weight" or ".bias"; {} stands for the layer, a second one for the
+// expert.
 struct RoleName {
   Role role;
   std::string_view name;
@@ -56,12 +68,12 @@ class TensorNames {
 
   // The name that the checkpoint has, else the first; empty when its kind has no such tensor.
   // `layer` is ignored for roles outside the layers.
-  std::string operator()(Role role, uint32_t layer) const;
+  std::string operator()(Role role, uint32_t layer, uint32_t expert = 0) const;
 
   bool has(Role role, uint32_t layer) const;
 
  private:
-  std::string in_layer(std::string_view name, uint32_t layer) const;
+  std::string filled(std::string_view name, uint32_t layer, uint32_t expert) const;
 
   const formats::Checkpoint& checkpoint_;
   std::span<const RoleName> own_;

@@ -13,6 +13,7 @@
 
 #include "backend/backend.h"
 #include "formats/checkpoint.h"
+#include "model/config.h"
 #include "model/tensor_map.h"
 #include "plan/plan.h"
 
@@ -41,6 +42,13 @@ struct Projection {
 struct NormWeights {
   std::optional<plan::WeightId> weight;
   std::optional<plan::WeightId> bias;
+};
+
+// The matrices of all experts, one after another.
+struct ExpertMatrix {
+  plan::WeightId weight{};  // [experts * rows, cols]
+  std::optional<plan::WeightId> bias;
+  uint32_t rows = 0;  // of one expert
 };
 
 // Takes tensors one by one; finish() reports every missing, misshapen and unused one.
@@ -78,6 +86,13 @@ class WeightResolver {
   };
   Projection fused(Role role, uint32_t layer, std::span<const RowRange> order, uint32_t cols);
 
+  // Of each expert the rows of all `roles`.
+  ExpertMatrix experts(std::span<const Rows> roles, uint32_t layer, uint32_t num_experts,
+                       uint32_t cols, ExpertLayout layout);
+
+  // A vector whose tensor's name has no suffix.
+  plan::WeightId bare_vector(Role role, uint32_t layer, uint32_t size);
+
   // The values of an optional tensor; empty when there is none.
   std::vector<float> values(Role role, uint32_t layer, uint32_t size);
 
@@ -106,6 +121,12 @@ class WeightResolver {
   plan::WeightId add_f32(std::string name, uint32_t rows, uint32_t cols,
                          std::vector<std::byte> bytes);
   plan::WeightId vector(Role role, uint32_t layer, uint32_t size);
+  const formats::TensorView* take_experts(Role role, uint32_t layer,
+                                          std::span<const uint64_t> shape);
+  ExpertMatrix single_experts(std::span<const Rows> roles, uint32_t layer, uint32_t num_experts,
+                              uint32_t cols);
+  ExpertMatrix interleaved_experts(const Rows& rows, uint32_t layer, uint32_t num_experts,
+                                   uint32_t cols);
   std::optional<plan::WeightId> bias(std::span<const Rows> roles, uint32_t layer);
   std::string name(Role role, uint32_t layer, std::string_view suffix) const;
 

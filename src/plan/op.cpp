@@ -16,8 +16,9 @@ void append(std::vector<Id>& list, const std::optional<Id>& id) {
 
 std::string_view op_kind(const OpBody& body) {
   static constexpr std::array<std::string_view, std::variant_size_v<OpBody>> kNames = {
-      "embed",     "norm", "add",      "quantize", "linear",        "rope_kv",
-      "attention", "glu",  "activate", "softcap",  "select_logits", "sample"};
+      "embed",         "norm",    "add",           "quantize", "linear", "rope_kv",
+      "attention",     "glu",     "activate",      "softcap",  "gate",   "route",
+      "expert_linear", "combine", "select_logits", "sample"};
   return kNames[body.index()];
 }
 
@@ -35,6 +36,18 @@ std::vector<ValueId> inputs(const OpBody& body) {
                         [](const RopeKv& op) { return std::vector<ValueId>{op.qkv}; },
                         [](const Attention& op) { return std::vector<ValueId>{op.q}; },
                         [](const Sample& op) { return std::vector<ValueId>{op.logits}; },
+                        [](const Gate& op) {
+                          return std::vector<ValueId>{op.x, op.gate};
+                        },
+                        [](const Route& op) { return std::vector<ValueId>{op.logits}; },
+                        [](const ExpertLinear& op) {
+                          return std::vector<ValueId>{op.x, op.routes};
+                        },
+                        [](const Combine& op) {
+                          std::vector<ValueId> list = {op.x, op.routes};
+                          append(list, op.residual);
+                          return list;
+                        },
                         [](const auto& op) { return std::vector<ValueId>{op.x}; },
                     },
                     body);
@@ -78,6 +91,16 @@ std::vector<WeightId> weights(const OpBody& body) {
                           append(list, op.k_norm);
                           append(list, op.rope);
                           append(list, op.query_scale);
+                          return list;
+                        },
+                        [](const Route& op) {
+                          std::vector<WeightId> list;
+                          append(list, op.bias);
+                          return list;
+                        },
+                        [](const ExpertLinear& op) {
+                          std::vector<WeightId> list = {op.weight};
+                          append(list, op.bias);
                           return list;
                         },
                         [](const auto&) { return std::vector<WeightId>{}; },

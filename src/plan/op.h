@@ -147,11 +147,17 @@ struct Attention {
   bool f16_inputs = false;
 };
 
-// out = act(x[:, :width]) * x[:, width:], with x twice as wide as out.
+// Of each of `groups` parts of a row, which are [gate | up]: out = act(gate) * (up + up_offset).
+// With limit > 0 gate is at most limit and up within +-limit first; silu is gate *
+// sigmoid(alpha * gate).
 struct Glu {
-  ValueId x;
+  ValueId x;  // [.., 2 * width of out]
   ValueId out;
   Activation activation = Activation::silu;
+  uint32_t groups = 1;
+  float alpha = 1.0F;
+  float limit = 0.0F;
+  float up_offset = 0.0F;
 };
 
 // out = act(x).
@@ -166,6 +172,58 @@ struct Softcap {
   ValueId x;
   ValueId out;
   float cap = 1.0F;
+};
+
+// out = x * sigmoid(gate); a gate of width 1 holds for the whole row.
+struct Gate {
+  ValueId x;
+  ValueId gate;
+  ValueId out;
+};
+
+enum class RouterScore : uint8_t { softmax, sigmoid };
+
+// What a group of experts counts: its best expert, or its two best together.
+enum class GroupScore : uint8_t { best, best_two };
+
+// Chooses top_k of the experts for each column: those of the largest score + bias, the lower number
+// where two are equal, best first. With num_groups > 1 only experts of the top_groups best groups,
+// which are neighbours, are chosen from. Their weights are their scores (without bias), divided by
+// their sum with `normalise`, times `scale`.
+struct Route {
+  ValueId logits;  // [.., num_experts]
+  ValueId out;     // [.., 2 * top_k]: the experts' numbers, then their weights
+  uint32_t top_k = 1;
+  RouterScore score = RouterScore::softmax;
+  std::optional<WeightId> bias = {};  // f32 [num_experts]
+  uint32_t num_groups = 1;
+  uint32_t top_groups = 1;
+  GroupScore group_score = GroupScore::best;
+  bool normalise = false;
+  float scale = 1.0F;
+};
+
+// For each chosen expert s of a column, a matrix e of its own: out[:, s, i] = bias[e, i] +
+// sum_j W[e, i, j] * x[:, j], or x[:, s, j] where x is top_k times as wide. Inputs and sums are as
+// in Linear.
+struct ExpertLinear {
+  ValueId x;        // [.., cols] or [.., top_k * cols]
+  ValueId routes;   // of Route
+  WeightId weight;  // [num_experts * rows, cols]
+  ValueId out;      // [.., top_k * rows]
+  uint32_t num_experts = 0;
+  uint32_t top_k = 0;
+  std::optional<WeightId> bias = {};  // f32 [num_experts * rows]
+  bool f16_inputs = false;
+};
+
+// out = residual + scale * sum over s of weight_s * x[:, s], in the experts' order.
+struct Combine {
+  ValueId x;  // [.., top_k * width]
+  ValueId routes;
+  ValueId out;
+  std::optional<ValueId> residual = {};
+  float scale = 1.0F;
 };
 
 // Picks the rows of the columns that want logits: out has one row each, in the step's order. Every
@@ -184,7 +242,7 @@ struct Sample {
 };
 
 using OpBody = std::variant<Embed, Norm, Add, Quantize, Linear, RopeKv, Attention, Glu, Activate,
-                            Softcap, SelectLogits, Sample>;
+                            Softcap, Gate, Route, ExpertLinear, Combine, SelectLogits, Sample>;
 
 struct Op {
   OpBody body;

@@ -92,6 +92,40 @@ struct Printer {
   void operator()(const Glu& op) {
     value(op.x);
     text += fmt::format(" {}", kActivations[static_cast<size_t>(op.activation)]);
+    number("groups", op.groups, 1U);
+    number("alpha", op.alpha, 1.0F);
+    number("limit", op.limit, 0.0F);
+    number("up_offset", op.up_offset, 0.0F);
+  }
+  void operator()(const Gate& op) {
+    value(op.x);
+    value(op.gate);
+  }
+  void operator()(const Route& op) {
+    value(op.logits);
+    text += fmt::format(" {} top_k={}", op.score == RouterScore::softmax ? "softmax" : "sigmoid",
+                        op.top_k);
+    weight("bias=", op.bias);
+    if (op.num_groups > 1) {
+      text += fmt::format(" groups={} top_groups={}{}", op.num_groups, op.top_groups,
+                          op.group_score == GroupScore::best_two ? " best_two" : "");
+    }
+    if (op.normalise) text += " normalise";
+    number("scale", op.scale, 1.0F);
+  }
+  void operator()(const ExpertLinear& op) {
+    value(op.x);
+    value(op.routes);
+    weight("", op.weight);
+    weight("bias=", op.bias);
+    text += fmt::format(" experts={}", op.num_experts);
+    if (op.f16_inputs) text += " f16_inputs";
+  }
+  void operator()(const Combine& op) {
+    value(op.x);
+    value(op.routes);
+    if (op.residual) text += fmt::format(" residual=%{}", index(*op.residual));
+    number("scale", op.scale, 1.0F);
   }
   void operator()(const Activate& op) {
     value(op.x);

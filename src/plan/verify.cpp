@@ -184,18 +184,9 @@ class Verifier {
 
   void check_op(const Linear& op) const {
     const Weight& w = weight(op.weight);
-    if (!formats::dtype_info(w.dtype).is_weight) {
-      fail("{} has type {}, which is no weight type", w.name, formats::dtype_name(w.dtype));
-    }
+    check_matrix(op.x, w, op.f16_inputs);
     expect_width(op.x, w.cols);
     expect_f32(op.out);
-    if ((*this)[op.x].type == ValueType::q8) {
-      if (!is_block_quantised(w.dtype)) {
-        fail("{} has type {}: q8 inputs need block-quantised weights", w.name,
-             formats::dtype_name(w.dtype));
-      }
-      if (op.f16_inputs) fail("f16_inputs with q8 inputs");
-    }
     if (uint64_t{op.out_offset} + w.rows > (*this)[op.out].width) {
       fail("rows {}..{} do not fit in value {} of width {}", op.out_offset,
            uint64_t{op.out_offset} + w.rows, index(op.out), (*this)[op.out].width);
@@ -259,6 +250,80 @@ class Verifier {
     expect_f32(op.x);
     expect_f32(op.out);
     expect_width(op.x, uint64_t{2} * (*this)[op.out].width);
+    if (op.groups == 0 || (*this)[op.out].width % op.groups != 0) {
+      fail("{} groups do not divide the width {}", op.groups, (*this)[op.out].width);
+    }
+    expect_finite(op.alpha, "alpha");
+    expect_finite(op.up_offset, "up_offset");
+    if (!(op.limit >= 0.0F)) fail("limit is {}", op.limit);
+  }
+
+  void check_op(const Gate& op) const {
+    check_elements(op.x, op.out);
+    expect_f32(op.gate);
+    if ((*this)[op.gate].width != 1) expect_width(op.gate, (*this)[op.x].width);
+  }
+
+  void check_op(const Route& op) const {
+    const uint32_t experts = (*this)[op.logits].width;
+    expect_f32(op.logits);
+    expect_f32(op.out);
+    expect_width(op.out, uint64_t{2} * op.top_k);
+    expect_vector(op.bias, experts, "bias");
+    expect_finite(op.scale, "scale");
+    if (op.num_groups == 0 || experts % op.num_groups != 0) {
+      fail("{} groups of {} experts", op.num_groups, experts);
+    }
+    if (op.top_groups == 0 || op.top_groups > op.num_groups) {
+      fail("top_groups is {}, of {} groups", op.top_groups, op.num_groups);
+    }
+    const uint64_t choice = uint64_t{experts / op.num_groups} * op.top_groups;
+    if (op.top_k == 0 || op.top_k > choice) fail("top_k is {}, of {} experts", op.top_k, choice);
+  }
+
+  void check_op(const ExpertLinear& op) const {
+    const Weight& w = weight(op.weight);
+    check_matrix(op.x, w, op.f16_inputs);
+    expect_f32(op.out);
+    if (op.num_experts == 0 || w.rows % op.num_experts != 0) {
+      fail("{} has {} rows for {} experts", w.name, w.rows, op.num_experts);
+    }
+    expect_routes(op.routes, op.top_k);
+    if ((*this)[op.x].width != w.cols) expect_width(op.x, uint64_t{op.top_k} * w.cols);
+    expect_width(op.out, uint64_t{op.top_k} * (w.rows / op.num_experts));
+    expect_vector(op.bias, w.rows, "bias");
+  }
+
+  void check_op(const Combine& op) const {
+    const uint32_t top_k = (*this)[op.routes].width / 2;
+    expect_f32(op.x);
+    expect_f32(op.out);
+    expect_routes(op.routes, top_k);
+    expect_width(op.x, uint64_t{top_k} * (*this)[op.out].width);
+    if (op.residual) {
+      expect_f32(*op.residual);
+      expect_width(*op.residual, (*this)[op.out].width);
+    }
+    expect_finite(op.scale, "scale");
+  }
+
+  void expect_routes(ValueId id, uint32_t top_k) const {
+    expect_f32(id);
+    if (top_k == 0) fail("top_k is 0");
+    expect_width(id, uint64_t{2} * top_k);
+  }
+
+  // Inputs of a matrix: f32, or q8 where its type has integer products.
+  void check_matrix(ValueId x, const Weight& w, bool f16_inputs) const {
+    if (!formats::dtype_info(w.dtype).is_weight) {
+      fail("{} has type {}, which is no weight type", w.name, formats::dtype_name(w.dtype));
+    }
+    if ((*this)[x].type != ValueType::q8) return;
+    if (!is_block_quantised(w.dtype)) {
+      fail("{} has type {}: q8 inputs need block-quantised weights", w.name,
+           formats::dtype_name(w.dtype));
+    }
+    if (f16_inputs) fail("f16_inputs with q8 inputs");
   }
 
   void check_op(const Activate& op) const { check_elements(op.x, op.out); }

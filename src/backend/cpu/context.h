@@ -53,12 +53,24 @@ struct WeightView {
   uint64_t row_bytes = 0;
   std::vector<Part> parts;
 
+  // The part that has row r.
+  size_t part_of(uint32_t r) const {
+    return static_cast<size_t>(
+        std::upper_bound(parts.begin(), parts.end(), r,
+                         [](uint32_t row, const Part& part) { return row < part.end_row; }) -
+        parts.begin());
+  }
   const std::byte* row(uint32_t r) const {
-    uint32_t begin = 0;
-    size_t part = 0;
-    while (r >= parts[part].end_row) begin = parts[part++].end_row;
+    const size_t part = part_of(r);
+    const uint32_t begin = part == 0 ? 0 : parts[part - 1].end_row;
     return parts[part].data + (r - begin) * row_bytes;
   }
+  // Whether rows [first, first + count) lie one after another.
+  bool together(uint32_t first, uint32_t count) const {
+    return part_of(first) == part_of(first + count - 1);
+  }
+  // Rows [first, first + count) as a matrix.
+  WeightView slice(uint32_t first, uint32_t count) const;
   // Row r of an F32 weight.
   const float* floats(uint32_t r = 0) const { return reinterpret_cast<const float*>(row(r)); }
 };

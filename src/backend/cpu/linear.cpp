@@ -10,6 +10,7 @@
 #include "backend/cpu/decode.h"
 #include "backend/cpu/dot-inl.h"
 #include "backend/cpu/linear_out.h"
+#include "backend/cpu/multiply.h"
 #include "backend/cpu/ops.h"
 #include "backend/cpu/simd-inl.h"
 
@@ -66,20 +67,12 @@ const float* rounded_inputs(const OpContext& context, const float* x, size_t row
   return out;
 }
 
-// Rows decoded at once: they stay in the second cache while all columns pass.
-size_t tile_rows(uint32_t cols) {
-  constexpr size_t kTileFloats = 32 * 1024;
-  return std::clamp<size_t>(kTileFloats / cols / 4 * 4, 4, 48);
-}
-
 // Rows [first, first + rows) as floats: in place where they lie so, else decoded into `scratch`.
 const float* tile_floats(const WeightView& weight, size_t first, size_t rows, bool to_half,
                          Buffer& scratch) {
-  const std::byte* begin = weight.row(static_cast<uint32_t>(first));
-  const std::byte* last = weight.row(static_cast<uint32_t>(first + rows - 1));
   if (weight.dtype == formats::DType::F32 && !to_half &&
-      last == begin + (rows - 1) * weight.row_bytes) {
-    return reinterpret_cast<const float*>(begin);
+      weight.together(static_cast<uint32_t>(first), static_cast<uint32_t>(rows))) {
+    return weight.floats(static_cast<uint32_t>(first));
   }
   scratch.reserve(rows * weight.cols * sizeof(float));
   auto* out = reinterpret_cast<float*>(scratch.data());
@@ -92,6 +85,22 @@ const float* tile_floats(const WeightView& weight, size_t first, size_t rows, bo
 
 }  // namespace
 
+size_t float_tile_rows(uint32_t cols) {
+  // They stay in the second cache while all columns pass.
+  constexpr size_t kTileFloats = 32 * 1024;
+  return std::clamp<size_t>(kTileFloats / cols / 4 * 4, 4, 48);
+}
+
+void multiply_floats(const WeightView& weight, size_t first, size_t rows, bool to_half,
+                     const float* x, size_t columns, const LinearOut& out, Buffer& scratch) {
+  const float* weights = tile_floats(weight, first, rows, to_half, scratch);
+  HWY_DYNAMIC_DISPATCH(MultiplyTile)(weights, first, rows, x, columns, weight.cols, out);
+}
+
+void round_to_halves(const float* x, float* out, size_t n) {
+  HWY_DYNAMIC_DISPATCH(RoundRow)(x, out, n);
+}
+
 void run_linear(const OpContext& context, const plan::Linear& op) {
   if (context.plan[op.x].type == plan::ValueType::q8) return run_linear_q8(context, op);
   const WeightView& weight = context[op.weight];
@@ -100,16 +109,12 @@ void run_linear(const OpContext& context, const plan::Linear& op) {
   const float* x = context.floats(op.x);
   if (op.f16_inputs) x = rounded_inputs(context, x, columns, n);
   const LinearOut out(context, op);
-  const auto multiply = HWY_DYNAMIC_DISPATCH(MultiplyTile);
-  const size_t tile = tile_rows(weight.cols);
+  const size_t tile = float_tile_rows(weight.cols);
   context.pool.parallel_for(
       (weight.rows + tile - 1) / tile, 1, [&](size_t begin, size_t end, size_t worker) {
         for (size_t t = begin; t < end; ++t) {
-          const size_t first = t * tile;
-          const size_t rows = std::min(tile, weight.rows - first);
-          const float* weights =
-              tile_floats(weight, first, rows, op.f16_inputs, context.scratch.workers[worker]);
-          multiply(weights, first, rows, x, columns, n, out);
+          multiply_floats(weight, t * tile, std::min(tile, weight.rows - t * tile), op.f16_inputs,
+                          x, columns, out, context.scratch.workers[worker]);
         }
       });
 }

@@ -17,6 +17,10 @@ struct LinearOut {
         residual_stride(context[op.weight].rows),
         scale(op.scale) {}
 
+  // Sums with an optional bias, without a residual.
+  LinearOut(float* out, size_t out_stride, const float* bias)
+      : out(out), out_stride(out_stride), bias(bias) {}
+
   // out[column][row] = residual + scale * (bias + sum).
   void store(size_t row, size_t column, float sum) const {
     if (bias != nullptr) sum += bias[row];
@@ -28,9 +32,9 @@ struct LinearOut {
   float* out;
   size_t out_stride;
   const float* bias;
-  const float* residual;
-  size_t residual_stride;
-  float scale;
+  const float* residual = nullptr;
+  size_t residual_stride = 0;
+  float scale = 1.0F;
 };
 
 // Rows that one piece of work takes: about four pieces a thread, but no less than 16 KiB of

@@ -9,6 +9,7 @@
 
 #include "backend/cpu/codec_q8-inl.h"
 #include "backend/cpu/linear_out.h"
+#include "backend/cpu/multiply.h"
 #include "backend/cpu/ops.h"
 #include "backend/cpu/q8_columns.h"
 #include "base/error.h"
@@ -133,16 +134,16 @@ void MultiplyQ8(const WeightView& weight, size_t begin, size_t end, const Q8Colu
   }
 }
 
-// One row of a q8 value, see plan.h, into its place in Q8Columns.
-void SpreadRow(const std::byte* row, size_t width, int16_t* quants, float* factors) {
+// Quants and pairs of a q8 row, see plan.h, into their place in Q8Columns.
+void Spread(const int8_t* from, const std::byte* pairs, size_t width, int16_t* quants,
+            float* factors) {
   const hn::CappedTag<int16_t, 16> d;
   const hn::Rebind<int8_t, decltype(d)> d8;
-  const auto* bytes = reinterpret_cast<const int8_t*>(row);
   for (size_t i = 0; i < width; i += hn::Lanes(d)) {
-    hn::StoreU(hn::PromoteTo(d, hn::LoadU(d8, bytes + i)), d, quants + i);
+    hn::StoreU(hn::PromoteTo(d, hn::LoadU(d8, from + i)), d, quants + i);
   }
-  const auto* scales = reinterpret_cast<const float*>(row + width);
-  const auto* sums = reinterpret_cast<const int32_t*>(row + width);
+  const auto* scales = reinterpret_cast<const float*>(pairs);
+  const auto* sums = reinterpret_cast<const int32_t*>(pairs);
   for (size_t b = 0; b < width / 32; ++b, factors += 4) {
     factors[0] = scales[2 * b];
     factors[1] = scales[2 * b] * static_cast<float>(sums[2 * b + 1]);
@@ -157,7 +158,7 @@ HWY_AFTER_NAMESPACE();
 namespace wisp::backend::cpu {
 
 HWY_EXPORT(MultiplyQ8);
-HWY_EXPORT(SpreadRow);
+HWY_EXPORT(Spread);
 
 namespace {
 
@@ -172,11 +173,10 @@ Q8Columns spread(const OpContext& context, plan::ValueId id) {
   auto* quants = reinterpret_cast<int16_t*>(memory.data() + factor_bytes);
   const size_t stride = plan::row_bytes(context.plan[id]);
   const std::byte* rows = context.bytes(id);
-  const auto spread_row = HWY_DYNAMIC_DISPATCH(SpreadRow);
   for_rows(context, x.count, x.width, [&](size_t begin, size_t end, size_t) {
     for (size_t row = begin; row < end; ++row) {
-      spread_row(rows + row * stride, x.width, quants + row * x.width,
-                 factors + row * x.blocks() * 4);
+      spread_q8(rows + row * stride, x.width, 0, x.width, quants + row * x.width,
+                factors + row * x.blocks() * 4);
     }
   });
   x.factors = factors;
@@ -186,14 +186,24 @@ Q8Columns spread(const OpContext& context, plan::ValueId id) {
 
 }  // namespace
 
+void multiply_q8(const WeightView& weight, size_t begin, size_t end, const Q8Columns& x,
+                 const LinearOut& out) {
+  HWY_DYNAMIC_DISPATCH(MultiplyQ8)(weight, begin, end, x, out);
+}
+
+void spread_q8(const std::byte* row, size_t row_width, size_t first, size_t width, int16_t* quants,
+               float* factors) {
+  const auto* from = reinterpret_cast<const int8_t*>(row) + first;
+  HWY_DYNAMIC_DISPATCH(Spread)(from, row + row_width + first / 4, width, quants, factors);
+}
+
 void run_linear_q8(const OpContext& context, const plan::Linear& op) {
   const WeightView& weight = context[op.weight];
   const Q8Columns x = spread(context, op.x);
   const LinearOut out(context, op);
-  const auto multiply = HWY_DYNAMIC_DISPATCH(MultiplyQ8);
   context.pool.parallel_for(
       weight.rows, row_grain(context, weight),
-      [&](size_t begin, size_t end, size_t) { multiply(weight, begin, end, x, out); });
+      [&](size_t begin, size_t end, size_t) { multiply_q8(weight, begin, end, x, out); });
 }
 
 }  // namespace wisp::backend::cpu

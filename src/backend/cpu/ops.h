@@ -19,6 +19,10 @@ void run_rope_kv(const OpContext& context, const plan::RopeKv& op);
 void run_attention(const OpContext& context, const plan::Attention& op);
 void run_glu(const OpContext& context, const plan::Glu& op);
 void run_activate(const OpContext& context, const plan::Activate& op);
+void run_gate(const OpContext& context, const plan::Gate& op);
+void run_route(const OpContext& context, const plan::Route& op);
+void run_expert_linear(const OpContext& context, const plan::ExpertLinear& op);
+void run_combine(const OpContext& context, const plan::Combine& op);
 void run_softcap(const OpContext& context, const plan::Softcap& op);
 void run_select_logits(const OpContext& context, const plan::SelectLogits& op);
 

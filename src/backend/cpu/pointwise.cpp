@@ -1,4 +1,5 @@
-// Ops that work on each row by itself: Norm, Add, Quantize, Glu, Activate, Softcap.
+// Ops that work on each row by itself: Norm, Add, Quantize, Glu, Gate, Activate,
+// Softcap.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/pointwise.cpp"
 #include <hwy/foreach_target.h>
@@ -104,10 +105,39 @@ HWY_INLINE V Activate(D d, plan::Activation activation, V x) {
   return x;
 }
 
-void GluRow(plan::Activation activation, const float* x, float* out, size_t width) {
+void GluRow(const plan::Glu& op, const float* x, float* out, size_t width) {
+  if (op.limit == 0.0F && op.alpha == 1.0F && op.up_offset == 0.0F) {
+    ForEach(width, [&](auto tag, size_t i) HWY_ATTR {
+      const auto gate = Activate(tag, op.activation, hn::LoadU(tag, x + i));
+      hn::StoreU(hn::Mul(gate, hn::LoadU(tag, x + width + i)), tag, out + i);
+    });
+    return;
+  }
   ForEach(width, [&](auto tag, size_t i) HWY_ATTR {
-    const auto gate = Activate(tag, activation, hn::LoadU(tag, x + i));
-    hn::StoreU(hn::Mul(gate, hn::LoadU(tag, x + width + i)), tag, out + i);
+    auto gate = hn::LoadU(tag, x + i);
+    auto up = hn::LoadU(tag, x + width + i);
+    if (op.limit > 0.0F) {  // a NaN stays one
+      const auto limit = hn::Set(tag, op.limit);
+      gate = hn::IfThenElse(hn::Gt(gate, limit), limit, gate);
+      up = hn::IfThenElse(hn::Gt(hn::Abs(up), limit), hn::CopySign(limit, up), up);
+    }
+    if (op.activation == plan::Activation::silu) {
+      const auto exponent = hn::Min(hn::Mul(hn::Set(tag, -op.alpha), gate), hn::Set(tag, 100.0F));
+      gate = hn::Div(gate, hn::Add(hn::Set(tag, 1.0F), hn::Exp(tag, exponent)));
+    } else {
+      gate = Activate(tag, op.activation, gate);
+    }
+    hn::StoreU(hn::Mul(gate, hn::Add(up, hn::Set(tag, op.up_offset))), tag, out + i);
+  });
+}
+
+// gates: one for all elements, or one for each.
+void GateRow(const float* x, const float* gates, bool one, float* out, size_t width) {
+  ForEach(width, [&](auto tag, size_t i) HWY_ATTR {
+    const auto gate = one ? hn::Set(tag, gates[0]) : hn::LoadU(tag, gates + i);
+    const auto exponent = hn::Min(hn::Neg(gate), hn::Set(tag, 100.0F));
+    const auto divisor = hn::Add(hn::Set(tag, 1.0F), hn::Exp(tag, exponent));
+    hn::StoreU(hn::Div(hn::LoadU(tag, x + i), divisor), tag, out + i);
   });
 }
 
@@ -176,6 +206,7 @@ HWY_EXPORT(NormRow);
 HWY_EXPORT(AddScaled);
 HWY_EXPORT(QuantizeRow);
 HWY_EXPORT(GluRow);
+HWY_EXPORT(GateRow);
 HWY_EXPORT(ActivateRow);
 HWY_EXPORT(SoftcapRow);
 HWY_EXPORT(ArgmaxRow);
@@ -237,10 +268,13 @@ void run_glu(const OpContext& context, const plan::Glu& op) {
   const uint32_t width = context.width(op.out);
   const float* x = context.floats(op.x);
   float* out = context.floats(op.out);
+  const size_t group = width / op.groups;
   const auto glu = HWY_DYNAMIC_DISPATCH(GluRow);
   for_rows(context, context.rows(op.x), size_t{8} * width, [&](size_t begin, size_t end, size_t) {
     for (size_t row = begin; row < end; ++row) {
-      glu(op.activation, x + row * 2 * width, out + row * width, width);
+      for (size_t at = 0; at < width; at += group) {
+        glu(op, x + 2 * (row * width + at), out + row * width + at, group);
+      }
     }
   });
 }
@@ -253,6 +287,20 @@ void run_activate(const OpContext& context, const plan::Activate& op) {
   for_rows(context, context.rows(op.x), size_t{8} * width, [&](size_t begin, size_t end, size_t) {
     for (size_t row = begin; row < end; ++row) {
       activate(op.activation, x + row * width, out + row * width, width);
+    }
+  });
+}
+
+void run_gate(const OpContext& context, const plan::Gate& op) {
+  const uint32_t width = context.width(op.out);
+  const uint32_t gate_width = context.width(op.gate);
+  const float* x = context.floats(op.x);
+  const float* gates = context.floats(op.gate);
+  float* out = context.floats(op.out);
+  const auto gate = HWY_DYNAMIC_DISPATCH(GateRow);
+  for_rows(context, context.rows(op.x), size_t{8} * width, [&](size_t begin, size_t end, size_t) {
+    for (size_t row = begin; row < end; ++row) {
+      gate(x + row * width, gates + row * gate_width, gate_width == 1, out + row * width, width);
     }
   });
 }

@@ -50,6 +50,17 @@ WeightView view_weight(const plan::Weight& weight, const WeightParts& parts,
 
 }  // namespace
 
+WeightView WeightView::slice(uint32_t first, uint32_t count) const {
+  WeightView view{dtype, count, cols, row_bytes, {}};
+  for (uint32_t done = 0; done < count;) {
+    const Part& part = parts[part_of(first + done)];
+    const uint32_t taken = std::min(count - done, part.end_row - first - done);
+    view.parts.push_back({done + taken, row(first + done)});
+    done += taken;
+  }
+  return view;
+}
+
 std::vector<WeightView> view_weights(const plan::Resources& resources,
                                      const std::vector<WeightParts>& weights,
                                      std::vector<Buffer>& copies) {

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "backend/selftest/reference_route.h"
 #include "backend/selftest/reference_sample.h"
 #include "base/error.h"
 #include "formats/half.h"
@@ -279,13 +280,80 @@ class Reference {
   void apply(const plan::Glu& op) {
     const Matrix& x = at(op.x);
     const size_t width = case_.plan[op.out].width;
+    const size_t group = width / op.groups;
     Matrix& out = at(op.out);
     out.assign(x.size(), std::vector<double>(width));
     for (size_t r = 0; r < x.size(); ++r) {
       for (size_t i = 0; i < width; ++i) {
-        out[r][i] = activate(op.activation, x[r][i]) * x[r][width + i];
+        double gate = x[r][i / group * 2 * group + i % group];
+        double up = x[r][i / group * 2 * group + group + i % group];
+        if (op.limit > 0.0F) {
+          gate = std::min<double>(gate, op.limit);
+          up = std::clamp<double>(up, -op.limit, op.limit);
+        }
+        gate = op.activation == plan::Activation::silu ? gate / (1.0 + std::exp(-op.alpha * gate))
+                                                       : activate(op.activation, gate);
+        out[r][i] = gate * (up + op.up_offset);
       }
     }
+  }
+
+  void apply(const plan::Gate& op) {
+    const Matrix& gates = at(op.gate);
+    Matrix& out = at(op.out);
+    out = at(op.x);
+    for (size_t r = 0; r < out.size(); ++r) {
+      for (size_t i = 0; i < out[r].size(); ++i) {
+        out[r][i] /= 1.0 + std::exp(-gates[r][gates[r].size() == 1 ? 0 : i]);
+      }
+    }
+  }
+
+  void apply(const plan::Route& op) {
+    Matrix& out = at(op.out);
+    out.clear();
+    for (const std::vector<double>& logits : at(op.logits)) {
+      out.push_back(route_reference(op, logits, op.bias ? at(*op.bias)[0] : std::vector<double>{}));
+    }
+  }
+
+  void apply(const plan::ExpertLinear& op) {
+    const Matrix& weight = at(op.weight);
+    const Matrix& x = at(op.x);
+    const size_t rows = weight.size() / op.num_experts;
+    const size_t cols = weight[0].size();
+    Matrix& out = at(op.out);
+    out.assign(x.size(), {});
+    for (size_t c = 0; c < x.size(); ++c) {
+      for (size_t s = 0; s < op.top_k; ++s) {
+        const size_t first = static_cast<size_t>(at(op.routes)[c][s]) * rows;
+        const double* from = x[c].data() + (x[c].size() > cols ? s * cols : 0);
+        for (size_t r = first; r < first + rows; ++r) {
+          double sum = op.bias ? at(*op.bias)[0][r] : 0.0;
+          for (size_t i = 0; i < cols; ++i) {
+            sum +=
+                op.f16_inputs ? to_half(weight[r][i]) * to_half(from[i]) : weight[r][i] * from[i];
+          }
+          out[c].push_back(sum);
+        }
+      }
+    }
+  }
+
+  void apply(const plan::Combine& op) {
+    const size_t width = case_.plan[op.out].width;
+    const size_t top_k = case_.plan[op.routes].width / 2;
+    const Matrix& x = at(op.x);
+    Matrix out(x.size(), std::vector<double>(width, 0.0));
+    for (size_t c = 0; c < x.size(); ++c) {
+      for (size_t i = 0; i < width; ++i) {
+        for (size_t s = 0; s < top_k; ++s)
+          out[c][i] += at(op.routes)[c][top_k + s] * x[c][s * width + i];
+        out[c][i] *= op.scale;
+        if (op.residual) out[c][i] += at(*op.residual)[c][i];
+      }
+    }
+    at(op.out) = std::move(out);
   }
 
   void apply(const plan::Activate& op) {
