@@ -128,6 +128,20 @@ TEST(Verify, AcceptsAndPrintsNormsOfHeadsAndGroups) {
   verify(heads, one);
 }
 
+TEST(NumPositions, IsThatOfTheShortestTable) {
+  EXPECT_EQ(num_positions(small_plan(), small_resources()), UINT32_MAX);
+  Resources resources = wide_resources();
+  EXPECT_EQ(num_positions(wide_plan(), resources), 48U);
+  resources.weights[6].rows = 40;  // rope
+  EXPECT_EQ(num_positions(wide_plan(), resources), 40U);
+  resources.weights[1].rows = 30;  // positions
+  EXPECT_EQ(num_positions(wide_plan(), resources), 30U);
+  resources.weights.push_back({"query_scale", DType::F32, 20, 1});
+  Plan scaled = wide_plan();
+  std::get<RopeKv>(scaled.ops[2].body).query_scale = WeightId{9};
+  EXPECT_EQ(num_positions(scaled, resources), 20U);
+}
+
 struct BadCase {
   const char* what;
   const char* message;
