@@ -22,10 +22,10 @@ struct AttentionCase {
   uint32_t rotary_dim = 0;
   plan::RopeStyle style = plan::RopeStyle::half;
   bool norms = false;
-  plan::HeadNorm norm = {.eps = 1e-5F, .weight_offset = 1.0F};
   bool own_weights = false;  // norm weights of each head
-  float clip = 0.0F;
   bool query_scale = false;
+  plan::HeadNorm norm = {.eps = 1e-5F, .weight_offset = 1.0F};
+  float clip = 0.0F;
   float softcap = 0.0F;
   uint32_t window = 0;
   uint32_t max_positions = 144;
@@ -135,15 +135,15 @@ void add_rope_cases(std::vector<OpCase>& cases) {
        .value_dim = 32,
        .rotary_dim = 24,
        .style = kInterleaved,
+       .query_scale = true,
        .norm = {.eps = 1e-5F, .weight_offset = 1.0F, .all_heads = true, .after_rope = true},
-       .clip = 1.0F,
-       .query_scale = true},
+       .clip = 1.0F},
       {.name = "rope_layer", .head_dim = 256, .rotary_dim = 64, .norm = {kLayer, 1e-5F}},
       {.name = "rope_layer_own",
        .head_dim = 80,
        .rotary_dim = 20,
-       .norm = {kLayer, 1e-5F},
-       .own_weights = true},
+       .own_weights = true,
+       .norm = {kLayer, 1e-5F}},
       {.name = "rope_layer_all_heads",
        .head_dim = 64,
        .rotary_dim = 64,
@@ -160,8 +160,8 @@ void add_rope_cases(std::vector<OpCase>& cases) {
        .head_dim = 16,
        .rotary_dim = 12,
        .style = kInterleaved,
-       .norm = {.kind = kLayer, .eps = 1e-5F, .after_rope = true},
-       .own_weights = true},
+       .own_weights = true,
+       .norm = {.kind = kLayer, .eps = 1e-5F, .after_rope = true}},
   };
   for (AttentionCase& a : all) {
     const plan::HeadNorm& n = a.norm;
