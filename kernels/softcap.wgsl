@@ -7,8 +7,11 @@
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
   let i = wid.x * WORKGROUP_X + lid;
   if (i < STRIDE4) {
+    let v = x[wid.y * STRIDE4 + i];
     // Beyond 15 tanh is 1 in f32, and some devices overflow.
-    let inner = clamp(x[wid.y * STRIDE4 + i] * (1.0 / CAP), vec4<f32>(-15.0), vec4<f32>(15.0));
-    out[wid.y * STRIDE4 + i] = CAP * tanh(inner);
+    let inner = clamp(v * (1.0 / CAP), vec4<f32>(-15.0), vec4<f32>(15.0));
+    // A NaN stays; compilers may drop `v != v`.
+    let nan = (bitcast<vec4<u32>>(v) & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u);
+    out[wid.y * STRIDE4 + i] = select(CAP * tanh(inner), v, nan);
   }
 }

@@ -12,11 +12,10 @@ namespace {
 using Adder = void (*)(const Sweep&, std::vector<CaseSpec>&);
 
 constexpr std::pair<const char*, Adder> kOps[] = {
-    {"linear", add_linear},   {"attention", add_attention},
-    {"rope_kv", add_rope_kv}, {"norm", add_norm},
-    {"glu", add_glu},         {"quantize", add_quantize},
-    {"add", add_add},         {"embed", add_embed},
-    {"sample", add_sample},
+    {"linear", add_linear},     {"attention", add_attention},   {"rope_kv", add_rope_kv},
+    {"norm", add_norm},         {"layer_norm", add_layer_norm}, {"glu", add_glu},
+    {"activate", add_activate}, {"softcap", add_softcap},       {"quantize", add_quantize},
+    {"add", add_add},           {"embed", add_embed},           {"sample", add_sample},
 };
 
 }  // namespace

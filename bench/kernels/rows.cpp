@@ -84,24 +84,27 @@ void for_results(const Sweep& sweep, uint32_t width, const std::function<void(bo
   if (!sweep.exact && width % 32 == 0) add(true);
 }
 
-}  // namespace
-
-void add_norm(const Sweep& sweep, std::vector<CaseSpec>& specs) {
+void add_norms(plan::NormKind kind, const Sweep& sweep, std::vector<CaseSpec>& specs) {
+  const bool layer = kind == plan::NormKind::layer;
   for (const uint32_t width : asked(sweep.widths, {2048, 4096})) {
     for_results(sweep, width, [&](bool q8) {
-      RowsCase c{.op = "norm", .type = q8 ? "q8" : "f32", .shape = fmt::format("{}", width)};
+      RowsCase c{.op = layer ? "layer_norm" : "norm",
+                 .type = q8 ? "q8" : "f32",
+                 .shape = fmt::format("{}", width)};
       c.prefill = !q8;
       c.column_bytes = 4.0 * width + value_bytes(width, q8);
-      c.op_bytes = 4.0 * width;
-      c.add_ops = [width, q8](CaseBuilder& b, uint32_t ops) {
+      c.op_bytes = (layer ? 8.0 : 4.0) * width;
+      c.add_ops = [kind, layer, width, q8](CaseBuilder& b, uint32_t ops) {
         const plan::ValueId x = b.input("x", width);
         const auto bytes = weight_bytes(DType::F32, 1, width);
         for (uint32_t i = 0; i < ops; ++i) {
-          const plan::Norm op{.x = x,
-                              .out = b.value("out", width),
-                              .weight = b.weight("norm", DType::F32, 1, width, bytes),
-                              .eps = 1e-5F,
-                              .group = width};
+          plan::Norm op{.x = x,
+                        .out = b.value("out", width),
+                        .kind = kind,
+                        .weight = b.weight("norm", DType::F32, 1, width, bytes),
+                        .eps = 1e-5F,
+                        .group = width};
+          if (layer) op.bias = b.weight("bias", DType::F32, 1, width, bytes);
           b.op(op);
           end_op(b, op.out, q8);
         }
@@ -109,6 +112,16 @@ void add_norm(const Sweep& sweep, std::vector<CaseSpec>& specs) {
       add(c, sweep, specs);
     });
   }
+}
+
+}  // namespace
+
+void add_norm(const Sweep& sweep, std::vector<CaseSpec>& specs) {
+  add_norms(plan::NormKind::rms, sweep, specs);
+}
+
+void add_layer_norm(const Sweep& sweep, std::vector<CaseSpec>& specs) {
+  add_norms(plan::NormKind::layer, sweep, specs);
 }
 
 void add_glu(const Sweep& sweep, std::vector<CaseSpec>& specs) {
@@ -127,6 +140,42 @@ void add_glu(const Sweep& sweep, std::vector<CaseSpec>& specs) {
       };
       add(c, sweep, specs);
     });
+  }
+}
+
+void add_activate(const Sweep& sweep, std::vector<CaseSpec>& specs) {
+  for (const uint32_t width : asked(sweep.widths, {8192, 16384})) {
+    for_results(sweep, width, [&](bool q8) {
+      RowsCase c{.op = "activate", .type = q8 ? "q8" : "f32", .shape = fmt::format("{}", width)};
+      c.prefill = !q8;
+      c.column_bytes = 4.0 * width + value_bytes(width, q8);
+      c.add_ops = [width, q8](CaseBuilder& b, uint32_t ops) {
+        const plan::ValueId x = b.input("x", width);
+        for (uint32_t i = 0; i < ops; ++i) {
+          const plan::ValueId out = b.value("out", width);
+          b.op(plan::Activate{.x = x, .out = out, .activation = plan::Activation::gelu_tanh});
+          end_op(b, out, q8);
+        }
+      };
+      add(c, sweep, specs);
+    });
+  }
+}
+
+void add_softcap(const Sweep& sweep, std::vector<CaseSpec>& specs) {
+  for (const uint32_t width : asked(sweep.widths, {16384})) {
+    RowsCase c{.op = "softcap", .type = "f32", .shape = fmt::format("{}", width)};
+    c.prefill = false;
+    c.column_bytes = 8.0 * width;
+    c.add_ops = [width](CaseBuilder& b, uint32_t ops) {
+      const plan::ValueId x = b.input("x", width);
+      for (uint32_t i = 0; i < ops; ++i) {
+        const plan::ValueId out = b.value("out", width);
+        b.op(plan::Softcap{.x = x, .out = out, .cap = 0.5F});
+        end_op(b, out, false);
+      }
+    };
+    add(c, sweep, specs);
   }
 }
 

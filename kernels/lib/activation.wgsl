@@ -21,10 +21,10 @@ fn activate(x: f32) -> f32 {
       return 0.5 * x * (1.0 + erf_of(x * 0.7071067812));
     }
     case 3u: {  // relu
-      return max(x, 0.0);
+      return select(x, 0.0, x < 0.0);  // a NaN stays
     }
     default: {  // relu_squared
-      let y = max(x, 0.0);
+      let y = select(x, 0.0, x < 0.0);
       return y * y;
     }
   }

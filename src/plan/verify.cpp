@@ -1,4 +1,5 @@
 // The rules of op.h, checked before a backend sees a plan.
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -362,6 +363,21 @@ class Verifier {
 
 void verify(const Plan& plan, const Resources& resources) {
   with_context(fmt::format("plan {}", plan.name), [&] { Verifier(plan, resources).run(); });
+}
+
+uint32_t num_positions(const Plan& plan, const Resources& resources) {
+  uint32_t count = UINT32_MAX;
+  const auto limit = [&](const std::optional<WeightId>& table) {
+    if (table) count = std::min(count, resources.weights[index(*table)].rows);
+  };
+  for (const Op& op : plan.ops) {
+    if (const auto* embed = std::get_if<Embed>(&op.body)) limit(embed->positions);
+    if (const auto* rope = std::get_if<RopeKv>(&op.body)) {
+      limit(rope->rope);
+      limit(rope->query_scale);
+    }
+  }
+  return count;
 }
 
 }  // namespace wisp::plan

@@ -72,6 +72,22 @@ struct Chain {
     b.op(plan::Norm{.x = x, .out = out, .weight = {}, .eps = 1e-5F, .group = group});
     return out;
   }
+  ValueId layer_norm(ValueId x) {
+    const ValueId out = b.value("layer_norm", kWidth);
+    b.op(plan::Norm{.x = x,
+                    .out = out,
+                    .kind = plan::NormKind::layer,
+                    .weight = b.weight("w", formats::DType::F32, 1, kWidth),
+                    .bias = b.weight("b", formats::DType::F32, 1, kWidth),
+                    .eps = 1e-5F,
+                    .group = kWidth});
+    return out;
+  }
+  ValueId activate(ValueId x) {
+    const ValueId out = b.value("act", b.result().plan[x].width);
+    b.op(plan::Activate{.x = x, .out = out});
+    return out;
+  }
   ValueId glu(ValueId x) {
     const ValueId out = b.value("glu", b.result().plan[x].width / 2);
     b.op(plan::Glu{.x = x, .out = out});
@@ -114,6 +130,30 @@ TEST(Fuse, AGluGoesIntoTheProjectionBeforeIt) {
   EXPECT_EQ(first.out, gated);
 }
 
+TEST(Fuse, LayerNormsAndActivationsQuantizeButStayApart) {
+  Chain norm(KernelClass::decode);
+  const ValueId sum = norm.linear(norm.quantize(norm.b.input("x", kWidth)), kWidth);
+  const ValueId normed = norm.quantize(norm.layer_norm(sum));
+  norm.linear(normed, 8);
+  plan::Plan plan = fused(norm.b.result());
+  ASSERT_EQ(kinds(plan), (Kinds{"quantize", "linear", "norm", "linear"}));
+  const auto& layer = std::get<plan::Norm>(plan.ops[2].body);
+  EXPECT_EQ(layer.out, normed);
+  EXPECT_EQ(layer.kind, plan::NormKind::layer);
+  EXPECT_TRUE(layer.bias.has_value());
+  EXPECT_EQ(plan[normed].type, ValueType::q8);
+  EXPECT_FALSE(std::get<plan::Linear>(plan.ops[1].body).norm.has_value());
+  EXPECT_FALSE(std::get<plan::Linear>(plan.ops[3].body).x_norm_eps.has_value());
+
+  Chain act(KernelClass::decode);
+  const ValueId up = act.linear(act.quantize(act.b.input("x", kWidth)), 2 * kWidth);
+  const ValueId active = act.quantize(act.activate(up));
+  act.linear(active, 8);
+  plan = fused(act.b.result());
+  ASSERT_EQ(kinds(plan), (Kinds{"quantize", "linear", "activate", "linear"}));
+  EXPECT_EQ(std::get<plan::Activate>(plan.ops[2].body).out, active);
+}
+
 TEST(Fuse, KeptValuesAndPartsAndGroupsStayApart) {
   Chain c(KernelClass::decode);
   const ValueId sum = c.linear(c.quantize(c.b.input("x", kWidth)), kWidth);
@@ -146,6 +186,13 @@ TEST(Fuse, MatricesReadHalves) {
   const ValueId norm = c.norm(c.b.input("x", kWidth));
   const ValueId glu = c.glu(c.linear(norm, 2 * kWidth, true));
   c.linear(glu, 8, true);
+  const ValueId layer_norm = c.layer_norm(c.b.input("y", kWidth));
+  const ValueId act = c.activate(c.linear(layer_norm, kWidth, true));
+  c.linear(act, 8, true);
+  for (const ValueId id : {layer_norm, act}) {
+    EXPECT_EQ(fused(c.b.result(), {}, with_matrices())[id].type, ValueType::f16);
+    EXPECT_EQ(fused(c.b.result())[id].type, ValueType::f32);
+  }
   const auto types = [&](const plan::Plan& plan) {
     return std::vector<ValueType>{plan[norm].type, plan[glu].type};
   };

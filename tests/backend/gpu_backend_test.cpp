@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "backend/cpu/backend.h"
 #include "backend/selftest/op_case.h"
 #include "base/error.h"
 #include "gpu_context.h"
@@ -283,6 +284,23 @@ TEST(GpuBackend, RefusesWrongSteps) {
             "table update: slot 0, pages 19..21: there are 3 slots of 20 pages");
   EXPECT_EQ(error({.columns = {{0, 0, 0}}, .table_updates = {{0, 0, {63}}}}),
             "table update: page 63 of 63");
+}
+
+TEST(Backends, RefusePositionsThatTablesLack) {
+  CaseBuilder b("positions", KernelClass::decode, {});
+  b.result().resources.vocab_size = 8;
+  b.op(plan::Embed{.table = b.weight("table", DType::F32, 8, 32),
+                   .out = b.value("out", 32),
+                   .positions = b.weight("positions", DType::F32, 20, 32)});
+  for (const auto& backend : {shared_backend(), make_cpu_backend(1)}) {
+    backend->load(load_options(b.result()));
+    const PlanHandle plan = backend->prepare(b.result().plan);
+    backend->wait(backend->submit(plan, {.columns = {{0, 19, 0}}}));
+    EXPECT_EQ(error_of([&] {
+                backend->submit(plan, {.columns = {{0, 20, 0}}});
+              }),
+              "position 20: the model's tables have 20");
+  }
 }
 
 TEST(GpuBackend, ProfileNamesOps) {

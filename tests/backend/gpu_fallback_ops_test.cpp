@@ -14,10 +14,13 @@ std::vector<size_t> plain_cases() {
     const std::string& name = all_cases()[i].name;
     const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
     if (has("linear") && !has("130x") && !has("37x83")) continue;
-    if (has("fused") && !has("fused_norm_Q4_1") && !has("fused_glu_Q8_0")) continue;
-    if (has("attention") && !(has("F16") && (has("smollm") || has("odd") || has("long_window")))) {
+    if (has("fused") && !has("fused_norm_Q4_1") && !has("fused_glu_Q8_0") &&
+        !has("fused_layer_norm") && !has("fused_activate_Q8_0")) {
       continue;
     }
+    const bool usual = has("F16") && (has("smollm") || has("odd") || has("long_window"));
+    const bool norms = has("rope_all_heads_clip") || has("rope_layer_after");
+    if (has("attention") && !usual && !norms) continue;
     list.push_back(i);
   }
   return list;

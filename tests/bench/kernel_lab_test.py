@@ -41,8 +41,9 @@ class KernelLab(unittest.TestCase):
                    "--k", "2", "--depth", "200", "-r", "1", "--copies", "3", "-o", "json")
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = json.loads(done.stdout)["rows"]
-        self.assertEqual({r["op"] for r in rows}, {"linear", "attention", "rope_kv", "norm",
-                                                   "glu", "quantize", "add", "embed", "sample"})
+        self.assertEqual({r["op"] for r in rows},
+                         {"linear", "attention", "rope_kv", "norm", "layer_norm", "glu", "activate",
+                          "softcap", "quantize", "add", "embed", "sample"})
         self.assertEqual({r["wrong"] for r in rows}, {""})
         self.assertTrue(any("attention/merge" in r["kernel"] for r in rows))
 

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
+#include <utility>
 
 #include "base/error.h"
 #include "plan/plan.h"
@@ -53,6 +55,93 @@ TEST(Verify, AcceptsAGoodPlanAndPrintsIt) {
       << text;
 }
 
+// A plan with what families beyond llama need: 4 query heads of 8 elements over 2 KV heads.
+Resources wide_resources() {
+  Resources r;
+  r.weights = {{"embd", DType::Q8_0, 100, 64},   {"positions", DType::F32, 48, 64},
+               {"norm", DType::F32, 1, 64},      {"norm_bias", DType::F32, 1, 64},
+               {"q_norm", DType::F32, 1, 32},    {"k_norm", DType::F32, 1, 16},
+               {"rope", DType::F32, 48, 8},      {"group_norm", DType::F32, 1, 16},
+               {"group_bias", DType::F32, 1, 16}};
+  r.kv_layers = {{2, 8, 8}};
+  r.vocab_size = 100;
+  return r;
+}
+
+Plan wide_plan() {
+  Plan p{.name = "wide", .max_columns = 4, .max_logits = 2};
+  for (const auto& [name, width] :
+       {std::pair("x", 64), std::pair("h", 64), std::pair("q", 32), std::pair("groups", 64),
+        std::pair("act", 64), std::pair("capped", 64)}) {
+    p.values.push_back({name, ValueType::f32, Rows::columns, static_cast<uint32_t>(width)});
+  }
+  RopeKv rope{.qkv = ValueId{1},
+              .out = ValueId{2},
+              .kv_layer = KvLayerId{0},
+              .num_heads = 4,
+              .q_norm = WeightId{4},
+              .k_norm = WeightId{5},
+              .rope = WeightId{6},
+              .query_scale = {}};
+  rope.norm = {.kind = NormKind::layer, .eps = 1e-5F, .all_heads = true, .after_rope = true};
+  rope.clip = 8.0F;
+  const auto add = [&](const OpBody& body) {
+    p.ops.push_back({body, KernelClass::decode, fmt::format("op{}", p.ops.size())});
+  };
+  add(Embed{.table = WeightId{0}, .out = ValueId{0}, .positions = WeightId{1}});
+  add(Norm{.x = ValueId{0},
+           .out = ValueId{1},
+           .kind = NormKind::layer,
+           .weight = WeightId{2},
+           .bias = WeightId{3},
+           .eps = 1e-5F,
+           .group = 16});
+  add(rope);
+  add(Norm{.x = ValueId{0},
+           .out = ValueId{3},
+           .kind = NormKind::layer,
+           .weight = WeightId{7},
+           .bias = WeightId{8},
+           .group = 16});
+  add(Activate{.x = ValueId{0}, .out = ValueId{4}, .activation = Activation::gelu_erf});
+  add(Softcap{.x = ValueId{0}, .out = ValueId{5}, .cap = 30.0F});
+  return p;
+}
+
+TEST(Verify, AcceptsAndPrintsNormsOfHeadsAndGroups) {
+  const Plan plan = wide_plan();
+  verify(plan, wide_resources());
+  const std::string text = to_string(plan, wide_resources());
+  for (const char* part :
+       {"= embed embd:Q8_0[100, 64] positions=positions:F32[48, 64]",
+        "= norm %0 layer norm:F32[1, 64] bias=norm_bias:F32[1, 64] eps=1e-05 group=16",
+        "k_norm=k_norm:F32[1, 16] rope=rope:F32[48, 8] layer eps=1e-05 all_heads after_rope clip=8",
+        "= activate %0 gelu_erf", "= softcap %0 cap=30"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
+  }
+  // Weights of each head, or of one for all.
+  Plan heads = plan;
+  std::get<RopeKv>(heads.ops[2].body).norm.all_heads = false;
+  verify(heads, wide_resources());
+  Resources one = wide_resources();
+  one.weights[4].cols = one.weights[5].cols = 8;
+  verify(heads, one);
+}
+
+TEST(NumPositions, IsThatOfTheShortestTable) {
+  EXPECT_EQ(num_positions(small_plan(), small_resources()), UINT32_MAX);
+  Resources resources = wide_resources();
+  EXPECT_EQ(num_positions(wide_plan(), resources), 48U);
+  resources.weights[6].rows = 40;  // rope
+  EXPECT_EQ(num_positions(wide_plan(), resources), 40U);
+  resources.weights[1].rows = 30;  // positions
+  EXPECT_EQ(num_positions(wide_plan(), resources), 30U);
+  resources.weights.push_back({"query_scale", DType::F32, 20, 1});
+  Plan scaled = wide_plan();
+  std::get<RopeKv>(scaled.ops[2].body).query_scale = WeightId{9};
+  EXPECT_EQ(num_positions(scaled, resources), 20U);
+}
+
 struct BadCase {
   const char* what;
   const char* message;
@@ -62,6 +151,17 @@ struct BadCase {
 template <typename T>
 T& body(Plan& plan, size_t op) {
   return std::get<T>(plan.ops[op].body);
+}
+
+void expect_refused(const BadCase& bad, Plan plan, Resources resources) {
+  bad.spoil(plan, resources);
+  try {
+    verify(plan, resources);
+    ADD_FAILURE() << bad.what << ": accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(bad.message), std::string::npos)
+        << bad.what << ": " << error.what();
+  }
 }
 
 TEST(Verify, NamesWhatIsWrong) {
@@ -90,18 +190,54 @@ TEST(Verify, NamesWhatIsWrong) {
       {"no weight type", "no weight type",
        [](Plan&, Resources& r) { r.weights[3].dtype = DType::I32; }},
   };
-  for (const BadCase& bad : cases) {
-    Plan plan = small_plan();
-    Resources resources = small_resources();
-    bad.spoil(plan, resources);
-    try {
-      verify(plan, resources);
-      ADD_FAILURE() << bad.what << ": accepted";
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find(bad.message), std::string::npos)
-          << bad.what << ": " << error.what();
-    }
-  }
+  for (const BadCase& bad : cases) expect_refused(bad, small_plan(), small_resources());
+}
+
+TEST(Verify, NamesWhatIsWrongWithNormsOfHeadsAndGroups) {
+  const BadCase cases[] = {
+      {"positions of a block type", "expected F32 rows of 64",
+       [](Plan&, Resources& r) { r.weights[1].dtype = DType::Q8_0; }},
+      {"narrow positions", "expected F32 rows of 64",
+       [](Plan&, Resources& r) { r.weights[1].cols = 32; }},
+      {"missing positions", "does not exist",
+       [](Plan& p, Resources&) { body<Embed>(p, 0).positions = WeightId{99}; }},
+      {"embed's scale", "scale is inf",
+       [](Plan& p, Resources&) { body<Embed>(p, 0).scale = HUGE_VALF; }},
+      {"group", "does not divide", [](Plan& p, Resources&) { body<Norm>(p, 1).group = 48; }},
+      {"weights of two groups", "weight: norm is F32[1, 32], expected F32[1, 16]",
+       [](Plan&, Resources& r) { r.weights[2].cols = 32; }},
+      {"biases of two groups", "bias: norm_bias is F32[1, 32], expected F32[1, 16]",
+       [](Plan&, Resources& r) { r.weights[3].cols = 32; }},
+      {"one of each", "64 weights and 16 biases",
+       [](Plan& p, Resources&) { body<Norm>(p, 1).bias = WeightId{8}; }},
+      {"bias with rms", "root mean square",
+       [](Plan& p, Resources&) { body<Norm>(p, 1).kind = NormKind::rms; }},
+      {"negative eps", "eps is -1", [](Plan& p, Resources&) { body<Norm>(p, 1).eps = -1.0F; }},
+      {"eps that is none", "eps is nan", [](Plan& p, Resources&) { body<Norm>(p, 1).eps = NAN; }},
+      {"eps of heads", "eps is -1",
+       [](Plan& p, Resources&) { body<RopeKv>(p, 2).norm.eps = -1.0F; }},
+      {"one head's weights for all", "q_norm: q_norm is F32[1, 8], expected F32[1, 32]",
+       [](Plan&, Resources& r) { r.weights[4].cols = 8; }},
+      {"two heads' weights", "k_norm: k_norm is F32[1, 12], expected F32[1, 8]",
+       [](Plan& p, Resources& r) {
+         body<RopeKv>(p, 2).norm.all_heads = false;
+         r.weights[5].cols = 12;
+       }},
+      {"negative clip", "clip is -1", [](Plan& p, Resources&) { body<RopeKv>(p, 2).clip = -1.0F; }},
+      {"clip that is none", "clip is nan",
+       [](Plan& p, Resources&) { body<RopeKv>(p, 2).clip = NAN; }},
+      {"activation's width", "has width 64, expected 32",
+       [](Plan& p, Resources&) { body<Activate>(p, 4).x = ValueId{2}; }},
+      {"activation into q8", "expected f32",
+       [](Plan& p, Resources&) { p.values[4].type = ValueType::q8; }},
+      {"cap's width", "has width 64, expected 32",
+       [](Plan& p, Resources&) { body<Softcap>(p, 5).x = ValueId{2}; }},
+      {"no cap", "cap is 0", [](Plan& p, Resources&) { body<Softcap>(p, 5).cap = 0.0F; }},
+      {"negative cap", "cap is -2", [](Plan& p, Resources&) { body<Softcap>(p, 5).cap = -2.0F; }},
+      {"infinite cap", "cap is inf",
+       [](Plan& p, Resources&) { body<Softcap>(p, 5).cap = HUGE_VALF; }},
+  };
+  for (const BadCase& bad : cases) expect_refused(bad, wide_plan(), wide_resources());
 }
 
 }  // namespace

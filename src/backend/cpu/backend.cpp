@@ -30,7 +30,7 @@ struct Prepared {
   size_t head = 0;                 // index of SelectLogits, or the number of ops
   bool uses_tokens = false;
   bool uses_pages = false;
-  uint32_t max_position = UINT32_MAX;  // of the shortest table by position
+  uint32_t num_positions = 0;  // plan::num_positions
 };
 
 std::string processor_name() {
@@ -131,18 +131,11 @@ PlanHandle CpuBackend::prepare(const plan::Plan& plan, std::span<const plan::Val
     made->values.push_back(buffer < made->buffers.size() ? made->buffers[buffer].data() : nullptr);
   }
   made->head = plan.ops.size();
-  const auto limit_positions = [&](const std::optional<plan::WeightId>& table) {
-    if (!table) return;
-    made->max_position = std::min(made->max_position, weights_[plan::index(*table)].rows - 1);
-  };
+  made->num_positions = plan::num_positions(plan, resources_);
   for (size_t i = plan.ops.size(); i-- > 0;) {
     std::visit(Overloaded{
                    [&](const plan::Embed&) { made->uses_tokens = true; },
-                   [&](const plan::RopeKv& op) {
-                     made->uses_pages = true;
-                     limit_positions(op.rope);
-                     limit_positions(op.query_scale);
-                   },
+                   [&](const plan::RopeKv&) { made->uses_pages = true; },
                    [&](const plan::Attention&) { made->uses_pages = true; },
                    [&](const plan::SelectLogits&) { made->head = i; },
                    [](const auto&) {},
@@ -169,9 +162,8 @@ std::vector<ColumnView> CpuBackend::view_columns(const Prepared& prepared, const
       if (!column.token) fail("slot {} has no last token", column.slot);
       fail("token {} is out of range, the vocabulary has {}", token, resources_.vocab_size);
     }
-    if (column.position > prepared.max_position) {
-      fail("position {} is past the last of the tables, {}", column.position,
-           prepared.max_position);
+    if (column.position >= prepared.num_positions) {
+      fail("position {}: the model's tables have {}", column.position, prepared.num_positions);
     }
     const bool last = i + 1 == step.columns.size() || step.columns[i + 1].slot != column.slot;
     if (prepared.uses_pages && last) tables_.check(column.slot, 0, column.position);

@@ -28,11 +28,13 @@ std::vector<KernelUse> choose_op(const plan::Embed& op, plan::KernelClass, const
     use.spec.constants.emplace_back("FIRST_ROW", parts[part].first_row);
     use.spec.constants.emplace_back("OUT_STRIDE4", value_stride(c.plan[op.out]) / 4);
     use.spec.constants.emplace_back("SCALE", op.scale);
+    use.spec.constants.emplace_back("POSITIONS", op.positions.has_value());
     use.bindings.push_back(value_binding("out", op.out));
     use.bindings.push_back({"weights", Bound::weight_data, plan::index(op.table), part});
     use.bindings.push_back({"weight_scales", Bound::weight_scales, plan::index(op.table), part});
     use.bindings.push_back({"columns", Bound::columns});
     use.bindings.push_back({"last_tokens", Bound::last_tokens});
+    use.bindings.push_back(table_binding(c, "positions", op.positions));
     uses.push_back(std::move(use));
   }
   return uses;
@@ -53,12 +55,18 @@ std::vector<KernelUse> choose_op(const plan::Norm& op, plan::KernelClass, const 
   use.spec.constants.emplace_back("X_STRIDE4", value_stride(x) / 4);
   use.spec.constants.emplace_back("F16_INPUTS", false);
   use.spec.constants.emplace_back("GROUP", op.group);
+  use.spec.constants.emplace_back("LAYER", op.kind == plan::NormKind::layer);
   use.spec.constants.emplace_back("EPS", op.eps);
   use.spec.constants.emplace_back("WEIGHT", op.weight.has_value());
   use.spec.constants.emplace_back("WEIGHT_OFFSET", op.weight_offset);
+  use.spec.constants.emplace_back("BIAS", op.bias.has_value());
+  const auto& vector = op.weight ? op.weight : op.bias;
+  const bool own = vector && weight(c, *vector).cols > op.group;
+  use.spec.constants.emplace_back("WEIGHT_STRIDE4", own ? op.group / 4 : 0U);
   use.bindings.push_back(value_binding("out", op.out));
   use.bindings.push_back(value_binding("x", op.x));
   use.bindings.push_back(table_binding(c, "norm_weight", op.weight));
+  use.bindings.push_back(table_binding(c, "norm_bias", op.bias));
   return {std::move(use)};
 }
 

@@ -190,6 +190,15 @@ std::vector<KernelUse> choose_op(const plan::RopeKv& op, plan::KernelClass,
   constants.emplace_back("K_NORM", op.k_norm.has_value());
   constants.emplace_back("NORM_EPS", op.norm.eps);
   constants.emplace_back("WEIGHT_OFFSET", op.norm.weight_offset);
+  const auto own_weights = [&](const std::optional<plan::WeightId>& id) {
+    return id && weight(c, *id).cols > kv.head_dim;
+  };
+  constants.emplace_back("Q_NORM_STRIDE", own_weights(op.q_norm) ? kv.head_dim : 0U);
+  constants.emplace_back("K_NORM_STRIDE", own_weights(op.k_norm) ? kv.head_dim : 0U);
+  constants.emplace_back("LAYER", op.norm.kind == plan::NormKind::layer);
+  constants.emplace_back("ALL_HEADS", op.norm.all_heads);
+  constants.emplace_back("AFTER_ROPE", op.norm.after_rope && (op.q_norm || op.k_norm));
+  constants.emplace_back("CLIP", op.clip);
   constants.emplace_back("ROTARY_DIM", op.rope ? weight(c, *op.rope).cols : 0U);
   constants.emplace_back(
       "ROPE_STRIDE", op.rope ? static_cast<uint32_t>(round_up(weight(c, *op.rope).cols, 4)) : 0U);

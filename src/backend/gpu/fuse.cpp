@@ -21,6 +21,7 @@ struct CanQuantize {
 
   bool operator()(const plan::Norm& op) const { return op.group == plan[op.x].width; }
   bool operator()(const plan::Glu&) const { return true; }
+  bool operator()(const plan::Activate&) const { return true; }
   bool operator()(const plan::Attention& op) const {
     return kernel_class == plan::KernelClass::decode &&
            resources.kv_layers[plan::index(op.kv_layer)].value_dim % 32 == 0;
@@ -46,6 +47,7 @@ struct CanNarrow {
 
   bool operator()(const plan::Norm& op) const { return op.group % 4 == 0; }
   bool operator()(const plan::Glu&) const { return true; }
+  bool operator()(const plan::Activate&) const { return true; }
   bool operator()(const plan::Attention& op) const {
     return takes_matrices(op, resources, capabilities);
   }
@@ -146,7 +148,7 @@ class Fuser {
 
   bool draw_into_linear(const plan::Norm& op) {
     plan::Linear* linear = linear_of(op.x);
-    if (linear == nullptr || is_kept(op.out)) return false;
+    if (linear == nullptr || is_kept(op.out) || op.kind != plan::NormKind::rms) return false;
     linear->norm = {.out = op.out, .weight = op.weight, .weight_offset = op.weight_offset};
     result_.values[plan::index(op.out)].type = ValueType::q8_rms;
     eps_[plan::index(op.out)] = op.eps;

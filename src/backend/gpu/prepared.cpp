@@ -44,6 +44,7 @@ PreparedPlan::PreparedPlan(gpu::Device& device, gpu::PipelineCache& cache, const
       head_(device),
       results_read_(device, kMaxStepsInFlight, uint64_t{plan.max_columns} * 8) {
   has_head_ = find_op<plan::SelectLogits>(plan_) != nullptr;
+  num_positions_ = plan::num_positions(plan_, state_.resources);
   if (const auto* sample = find_op<plan::Sample>(plan_)) logits_ = sample->logits;
   make_values();
   make_step_buffers();

@@ -31,6 +31,9 @@ void PreparedPlan::check(const Step& step) const {
     if (column.position >= positions) {
       fail("position {}: a slot has {}", column.position, positions);
     }
+    if (column.position >= num_positions_) {
+      fail("position {}: the model's tables have {}", column.position, num_positions_);
+    }
     if (column.token && (*column.token < 0 || static_cast<uint32_t>(*column.token) >=
                                                   std::max(1U, state_.resources.vocab_size))) {
       fail("token {} is not in the vocabulary of {}", *column.token, state_.resources.vocab_size);

@@ -41,7 +41,7 @@ std::string difference_of(const plan::Value& value, const std::vector<std::byte>
   const std::vector<double> a = numbers(value, actual);
   const std::vector<double> e = numbers(value, expected);
   double square = 0.0;
-  for (const double x : e) square += x * x;
+  for (const double x : e) square += std::isfinite(x) ? x * x : 0.0;
   const double rms = std::sqrt(square / static_cast<double>(std::max<size_t>(1, e.size())));
   const bool q8 = value.type == plan::ValueType::q8;
   size_t flips = 0;
@@ -58,7 +58,7 @@ std::string difference_of(const plan::Value& value, const std::vector<std::byte>
         error = 0.0;
       }
     }
-    if (std::isnan(a[i]) && std::isnan(e[i])) error = 0.0;
+    if (a[i] == e[i] || (std::isnan(a[i]) && std::isnan(e[i]))) error = 0.0;
     if (std::isnan(error)) error = HUGE_VAL;
     if (error > worst_error) {
       worst_error = error;

@@ -39,8 +39,9 @@ struct OpCase {
   uint32_t max_pages_per_slot = 0;
   std::vector<CaseStep> steps;
   std::vector<plan::ValueId> outputs;  // read after every step
-  // Largest |actual - expected| of an output over the root mean square of the expected output. The
-  // values of a q8 output may differ by one quantum instead, in at most 1 of 50 places.
+  // Largest |actual - expected| of an output over the root mean square of the expected output's
+  // finite values. The values of a q8 output may differ by one quantum instead, in at most 1 of 50
+  // places.
   double bound = 0.0;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 
 #include "backend/selftest/op_case.h"
 
@@ -21,7 +22,10 @@ struct AttentionCase {
   uint32_t rotary_dim = 0;
   plan::RopeStyle style = plan::RopeStyle::half;
   bool norms = false;
+  bool own_weights = false;  // norm weights of each head
   bool query_scale = false;
+  plan::HeadNorm norm = {.eps = 1e-5F, .weight_offset = 1.0F};
+  float clip = 0.0F;
   float softcap = 0.0F;
   uint32_t window = 0;
   uint32_t max_positions = 144;
@@ -60,11 +64,12 @@ OpCase attention_case(const AttentionCase& a, KernelClass kernel_class, DType kv
                     .rope = {},
                     .query_scale = {}};
   if (a.norms) {
-    rope.q_norm = b.weight("q_norm", DType::F32, 1, a.head_dim);
-    rope.k_norm = b.weight("k_norm", DType::F32, 1, a.head_dim);
-    rope.norm.eps = 1e-5F;
-    rope.norm.weight_offset = 1.0F;
+    const bool own = a.own_weights || a.norm.all_heads;
+    rope.q_norm = b.weight("q_norm", DType::F32, 1, (own ? a.num_heads : 1) * a.head_dim);
+    rope.k_norm = b.weight("k_norm", DType::F32, 1, (own ? a.num_kv_heads : 1) * a.head_dim);
+    rope.norm = a.norm;
   }
+  rope.clip = a.clip;
   if (a.rotary_dim > 0) {
     rope.rope =
         b.weight("rope", a.max_positions, a.rotary_dim, rope_table(a.max_positions, a.rotary_dim));
@@ -98,6 +103,96 @@ OpCase attention_case(const AttentionCase& a, KernelClass kernel_class, DType kv
     }
     b.step(std::move(columns));
   }
+  return std::move(b.result());
+}
+
+// What RopeKv has beyond the usual, at each size of heads; attention reads what it stored.
+void add_rope_cases(std::vector<OpCase>& cases) {
+  constexpr auto kLayer = plan::NormKind::layer;
+  constexpr auto kInterleaved = plan::RopeStyle::interleaved;
+  AttentionCase all[] = {
+      {.name = "rope_clip", .head_dim = 16, .rotary_dim = 16, .clip = 0.9F},
+      {.name = "rope_partial", .head_dim = 128, .rotary_dim = 32},
+      {.name = "rope_partial_interleaved",
+       .head_dim = 64,
+       .rotary_dim = 20,
+       .style = kInterleaved,
+       .clip = 1.2F},
+      {.name = "rope_own_weights", .head_dim = 80, .rotary_dim = 80, .own_weights = true},
+      {.name = "rope_all_heads",
+       .head_dim = 128,
+       .rotary_dim = 128,
+       .norm = {.eps = 1e-5F, .all_heads = true}},
+      {.name = "rope_all_heads_clip",
+       .head_dim = 16,
+       .value_dim = 24,
+       .rotary_dim = 8,
+       .style = kInterleaved,
+       .norm = {.eps = 1e-5F, .all_heads = true},
+       .clip = 1.0F},
+      {.name = "rope_all_heads_after",
+       .head_dim = 64,
+       .value_dim = 32,
+       .rotary_dim = 24,
+       .style = kInterleaved,
+       .query_scale = true,
+       .norm = {.eps = 1e-5F, .weight_offset = 1.0F, .all_heads = true, .after_rope = true},
+       .clip = 1.0F},
+      {.name = "rope_layer", .head_dim = 256, .rotary_dim = 64, .norm = {kLayer, 1e-5F}},
+      {.name = "rope_layer_own",
+       .head_dim = 80,
+       .rotary_dim = 20,
+       .own_weights = true,
+       .norm = {kLayer, 1e-5F}},
+      {.name = "rope_layer_all_heads",
+       .head_dim = 64,
+       .rotary_dim = 64,
+       .norm = {.kind = kLayer, .eps = 1e-5F, .all_heads = true}},
+      {.name = "rope_layer_all_heads_after",
+       .head_dim = 80,
+       .rotary_dim = 40,
+       .norm = {.kind = kLayer, .eps = 1e-5F, .all_heads = true, .after_rope = true}},
+      {.name = "rope_after",
+       .head_dim = 256,
+       .rotary_dim = 256,
+       .norm = {.eps = 1e-5F, .after_rope = true}},
+      {.name = "rope_layer_after",
+       .head_dim = 16,
+       .rotary_dim = 12,
+       .style = kInterleaved,
+       .own_weights = true,
+       .norm = {.kind = kLayer, .eps = 1e-5F, .after_rope = true}},
+  };
+  for (AttentionCase& a : all) {
+    const plan::HeadNorm& n = a.norm;
+    a.norms = a.own_weights || n.kind == kLayer || n.all_heads || n.after_rope;
+    a.num_heads = 4;
+    a.num_kv_heads = 2;
+    a.steps = {{1}, {2, 3}, {7, 0, 16}, {1, 1, 1}, {65}};
+    cases.push_back(attention_case(a, KernelClass::decode, DType::F32, false));
+  }
+}
+
+// A clip must not hide a NaN.
+OpCase nan_clip_case() {
+  CaseBuilder b("rope_kv_nan", KernelClass::decode, {});
+  const plan::RopeKv op{.qkv = b.input("qkv", 96, plan::ValueType::f32, 3.0F),
+                        .out = b.value("q", 64),
+                        .kv_layer = b.kv_layer(1, 16, 16),
+                        .num_heads = 4,
+                        .q_norm = {},
+                        .k_norm = {},
+                        .rope = {},
+                        .query_scale = {},
+                        .clip = 2.0F};
+  b.op(op);
+  b.output(op.out, 0.0);
+  b.step(b.next_columns(0, 2));
+  std::vector<float> values = random_floats(b.random(), 192, 3.0F);
+  values[17] = std::numeric_limits<float>::quiet_NaN();
+  values[18] = std::numeric_limits<float>::infinity();
+  values[130] = -values[18];
+  b.set_input(op.qkv, values);
   return std::move(b.result());
 }
 
@@ -197,6 +292,8 @@ void add_attention_cases(std::vector<OpCase>& cases) {
     }
     cases.push_back(attention_case(a, KernelClass::prefill, DType::F16, true));
   }
+  add_rope_cases(cases);
+  cases.push_back(nan_clip_case());
 }
 
 }  // namespace wisp::backend::selftest

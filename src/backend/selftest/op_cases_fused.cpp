@@ -1,5 +1,5 @@
-// Chains of ops that the GPU draws into one kernel: norms and GLUs between Linears with q8 inputs;
-// and those whose values it narrows to f16 for cooperative matrices.
+// Chains of ops that the GPU draws into one kernel: norms, GLUs and activations between Linears
+// with q8 inputs; and those whose values it narrows to f16 for cooperative matrices.
 #include <fmt/format.h>
 
 #include "backend/selftest/op_case.h"
@@ -34,6 +34,19 @@ class Chain {
     return op.out;
   }
 
+  ValueId layer_norm(ValueId x) {
+    const uint32_t width = b_.result().plan[x].width;
+    const plan::Norm op{.x = x,
+                        .out = b_.value("norm", width),
+                        .kind = plan::NormKind::layer,
+                        .weight = b_.weight("norm", DType::F32, 1, width, 2.0F),
+                        .bias = b_.weight("norm_bias", DType::F32, 1, width),
+                        .eps = 1e-5F,
+                        .group = width};
+    b_.op(op);
+    return op.out;
+  }
+
   ValueId norm(ValueId x, bool weight, float offset) {
     const uint32_t width = b_.result().plan[x].width;
     plan::Norm op{.x = x, .out = b_.value("norm", width), .weight = {}};
@@ -48,6 +61,13 @@ class Chain {
   ValueId glu(ValueId x, plan::Activation activation) {
     const plan::Glu op{
         .x = x, .out = b_.value("glu", b_.result().plan[x].width / 2), .activation = activation};
+    b_.op(op);
+    return op.out;
+  }
+
+  ValueId activate(ValueId x, plan::Activation activation) {
+    const plan::Activate op{
+        .x = x, .out = b_.value("act", b_.result().plan[x].width), .activation = activation};
     b_.op(op);
     return op.out;
   }
@@ -81,19 +101,40 @@ OpCase glu_case(DType dtype, uint32_t width, uint32_t hidden, plan::Activation a
                       kFlipBound);
 }
 
+OpCase layer_norm_case(DType dtype, uint32_t width, uint32_t hidden) {
+  Chain chain(fmt::format("fused_layer_norm_{}_{}x{}", formats::dtype_name(dtype), hidden, width));
+  const ValueId x = chain.linear(chain.input(width), dtype, hidden, true, {});
+  return chain.finish(chain.linear(chain.layer_norm(x), dtype, 45, false, {}), kFlipBound);
+}
+
+OpCase activate_case(DType dtype, uint32_t width, uint32_t hidden, plan::Activation activation) {
+  Chain chain(fmt::format("fused_activate_{}_{}x{}", formats::dtype_name(dtype), hidden, width));
+  const ValueId x = chain.linear(chain.input(width), dtype, hidden, true, {});
+  return chain.finish(chain.linear(chain.activate(x, activation), dtype, 45, false, {}),
+                      kFlipBound);
+}
+
 // What rounds to another half in f32 than in the reference moves the results about so much.
 constexpr double kHalfBound = 0.003;
 
-OpCase half_case(bool glu, uint32_t width, uint32_t rows) {
-  CaseBuilder b(fmt::format("narrow_{}_{}x{}", glu ? "glu" : "norm", rows, width),
+enum class Middle : uint8_t { norm, layer_norm, glu, activate };
+
+OpCase half_case(Middle kind, uint32_t width, uint32_t rows) {
+  constexpr const char* kNames[] = {"norm", "layer_norm", "glu", "activate"};
+  CaseBuilder b(fmt::format("narrow_{}_{}x{}", kNames[static_cast<int>(kind)], rows, width),
                 plan::KernelClass::prefill, {.max_columns = 150, .max_positions = 320});
-  const ValueId x = b.input("x", glu ? 2 * width : width, plan::ValueType::f32, 3.0F);
+  const uint32_t x_width = kind == Middle::glu ? 2 * width : width;
+  const ValueId x = b.input("x", x_width, plan::ValueType::f32, 3.0F);
   const ValueId middle = b.value("middle", width);
-  if (glu) {
+  if (kind == Middle::glu) {
     b.op(plan::Glu{.x = x, .out = middle});
+  } else if (kind == Middle::activate) {
+    b.op(plan::Activate{.x = x, .out = middle, .activation = plan::Activation::gelu_tanh});
   } else {
+    const bool layer = kind == Middle::layer_norm;
     b.op(plan::Norm{.x = x,
                     .out = middle,
+                    .kind = layer ? plan::NormKind::layer : plan::NormKind::rms,
                     .weight = b.weight("norm", DType::F32, 1, width, 2.0F),
                     .eps = 1e-5F,
                     .group = width});
@@ -124,8 +165,13 @@ void add_fused_cases(std::vector<OpCase>& cases) {
   cases.push_back(norm_case(DType::Q4_1, 544, 1056, true, 1.0F, false));
   cases.push_back(glu_case(DType::Q8_0, 96, 32, gelu_tanh, true));
   cases.push_back(glu_case(DType::Q4_0, 288, 1120, relu_squared, true));
-  cases.push_back(half_case(false, 544, 200));
-  cases.push_back(half_case(true, 96, 37));
+  cases.push_back(layer_norm_case(DType::Q4_0, 96, 544));
+  cases.push_back(activate_case(DType::Q8_0, 96, 1056, gelu_erf));
+  cases.push_back(activate_case(DType::Q4_0, 64, 288, relu_squared));
+  cases.push_back(half_case(Middle::norm, 544, 200));
+  cases.push_back(half_case(Middle::layer_norm, 544, 37));
+  cases.push_back(half_case(Middle::glu, 96, 37));
+  cases.push_back(half_case(Middle::activate, 96, 200));
 }
 
 }  // namespace wisp::backend::selftest
