@@ -3,9 +3,11 @@
 // column's position alone. Includes: lib/reduce_*, out/*. Dispatch: x over heads, y over columns.
 //! include lib/step.wgsl
 //! include attention/score.wgsl
+//! include attention/sink.wgsl
 @group(0) @binding(2) var<storage, read> partial_values: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read> columns: array<vec4<u32>>;  // token, position, slot
 @group(0) @binding(4) var<storage, read> partial_stats: array<vec2<f32>>;
+@group(0) @binding(5) var<storage, read> sinks: array<f32>;
 
 const LOWEST = -3.0e38;
 
@@ -67,7 +69,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     //! unroll i RANGE_LANES
     result = result + value_parts[$i * VALUE_SLOTS + lid];
     //! end
-    result = result / sum;
+    result = result / with_sink(sum, largest, wid.x);
   }
   emit(wid.y, wid.x * (VALUE_DIM / 4u) + lid, result, valid, lid);
 }

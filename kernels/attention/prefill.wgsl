@@ -7,9 +7,11 @@
 //! include lib/step.wgsl
 //! include kv/pages.wgsl
 //! include attention/score.wgsl
+//! include attention/sink.wgsl
 @group(0) @binding(1) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> q: array<f32>;
 @group(0) @binding(7) var<storage, read> tiles: array<vec4<u32>>;  // first column, columns
+@group(0) @binding(8) var<storage, read> sinks: array<f32>;
 
 const KEYS = 32u;
 const PITCH = 17u;  // vectors of a row of 64 dimensions, and one against bank conflicts
@@ -170,6 +172,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       }
     }
   }
+  sum = vec2<f32>(with_sink(sum.x, largest.x, head), with_sink(sum.y, largest.y, head));
   for (var c = 0u; c < VALUE_CHUNKS; c = c + 1u) {
     for (var r = 0u; r < 2u; r = r + 1u) {
       if (row0 + r < count) {

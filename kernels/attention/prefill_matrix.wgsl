@@ -8,8 +8,10 @@
 //! include lib/to_halves.wgsl
 //! include kv/pages.wgsl
 //! include attention/score.wgsl
+//! include attention/sink.wgsl
 @group(0) @binding(2) var<storage, read> q: array<f32>;
 @group(0) @binding(7) var<storage, read> tiles: array<vec4<u32>>;  // first column, columns
+@group(0) @binding(8) var<storage, read> sinks: array<f32>;
 
 const KEYS = 32u;
 const KEY_PITCH = HEAD_DIM / 4u + 2u;      // vectors of a row, and two against bank conflicts
@@ -142,7 +144,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     }
     largest = max(largest, subgroupShuffleXor(largest, 1u));
   }
-  let scale = 1.0 / (sum + subgroupShuffleXor(sum, 1u));
+  let scale = 1.0 / with_sink(sum + subgroupShuffleXor(sum, 1u), largest, head);
   let valid_row = row0 + row < count;
   let column = column0 + row0 + row;
   let to = head * (VALUE_DIM / 4u) + lid % 2u * 2u;

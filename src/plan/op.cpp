@@ -16,9 +16,9 @@ void append(std::vector<Id>& list, const std::optional<Id>& id) {
 
 std::string_view op_kind(const OpBody& body) {
   static constexpr std::array<std::string_view, std::variant_size_v<OpBody>> kNames = {
-      "embed",         "norm",    "add",           "quantize", "linear", "rope_kv",
-      "attention",     "glu",     "activate",      "softcap",  "gate",   "route",
-      "expert_linear", "combine", "select_logits", "sample"};
+      "embed",     "norm",          "add",     "quantize",      "linear",  "rope_kv",
+      "latent_kv", "attention",     "glu",     "activate",      "softcap", "gate",
+      "route",     "expert_linear", "combine", "select_logits", "sample"};
   return kNames[body.index()];
 }
 
@@ -41,7 +41,12 @@ std::vector<ValueId> inputs(const OpBody& body) {
                         },
                         [](const Route& op) { return std::vector<ValueId>{op.logits}; },
                         [](const ExpertLinear& op) {
-                          return std::vector<ValueId>{op.x, op.routes};
+                          std::vector<ValueId> list = {op.x};
+                          append(list, op.routes);
+                          return list;
+                        },
+                        [](const LatentKv& op) {
+                          return std::vector<ValueId>{op.q_latent, op.q_rope, op.latent, op.k_rope};
                         },
                         [](const Combine& op) {
                           std::vector<ValueId> list = {op.x, op.routes};
@@ -91,6 +96,12 @@ std::vector<WeightId> weights(const OpBody& body) {
                           append(list, op.k_norm);
                           append(list, op.rope);
                           append(list, op.query_scale);
+                          return list;
+                        },
+                        [](const LatentKv& op) { return std::vector<WeightId>{op.rope}; },
+                        [](const Attention& op) {
+                          std::vector<WeightId> list;
+                          append(list, op.sinks);
                           return list;
                         },
                         [](const Route& op) {

@@ -131,16 +131,33 @@ struct RopeKv {
   float clip = 0.0F;
 };
 
+// Multi-head latent attention (DeepSeek-V2, 2024): what the cache keeps of a column is one latent
+// and one rotated key for all heads. Writes q = [q_latent | rotated q_rope] of each head to `out`,
+// [latent | rotated k_rope] to the keys and the latent to the values of the layer's one KV head.
+struct LatentKv {
+  ValueId q_latent;  // [.., num_heads * value_dim]
+  ValueId q_rope;    // [.., num_heads * rotary_dim]
+  ValueId latent;    // [.., value_dim]
+  ValueId k_rope;    // [.., rotary_dim]
+  ValueId out;       // [.., num_heads * head_dim], head_dim = value_dim + rotary_dim
+  KvLayerId kv_layer;
+  uint32_t num_heads = 0;
+  WeightId rope;  // f32 [positions, rotary_dim], as for RopeKv
+  RopeStyle style = RopeStyle::half;
+};
+
 // Grouped-query attention of each column over the keys of its sequence at positions 0..its own;
 // query head h reads KV head h / (num_heads / num_kv_heads). score = scale * q.k; softcap c > 0: c
 // * tanh(score / c); window w > 0 keeps only keys with position > own - w. Softmax over the kept
-// keys, then the weighted sum of the values. With `f16_inputs` a backend may round q and the
+// keys (with sinks, one more score for each head that has no value), then the weighted sum of the
+// values. With `f16_inputs` a backend may round q and the
 // weights of the sum to halves, relative to the largest weight.
 struct Attention {
   ValueId q;
   ValueId out;  // [.., num_heads * value_dim]
   KvLayerId kv_layer;
   uint32_t num_heads = 0;
+  std::optional<WeightId> sinks = {};  // f32 [num_heads]
   float scale = 1.0F;
   float softcap = 0.0F;
   uint32_t window = 0;
@@ -204,13 +221,13 @@ struct Route {
 };
 
 // For each chosen expert s of a column, a matrix e of its own: out[:, s, i] = bias[e, i] +
-// sum_j W[e, i, j] * x[:, j], or x[:, s, j] where x is top_k times as wide. Inputs and sums are as
-// in Linear.
+// sum_j W[e, i, j] * x[:, j], or x[:, s, j] where x is top_k times as wide. Without routes the s-th
+// part takes matrix s (heads). Inputs and sums are as in Linear.
 struct ExpertLinear {
-  ValueId x;        // [.., cols] or [.., top_k * cols]
-  ValueId routes;   // of Route
-  WeightId weight;  // [num_experts * rows, cols]
-  ValueId out;      // [.., top_k * rows]
+  ValueId x;                      // [.., cols] or [.., top_k * cols]
+  std::optional<ValueId> routes;  // of Route
+  WeightId weight;                // [num_experts * rows, cols]
+  ValueId out;                    // [.., top_k * rows]
   uint32_t num_experts = 0;
   uint32_t top_k = 0;
   std::optional<WeightId> bias = {};  // f32 [num_experts * rows]
@@ -241,8 +258,9 @@ struct Sample {
   ValueId logits;
 };
 
-using OpBody = std::variant<Embed, Norm, Add, Quantize, Linear, RopeKv, Attention, Glu, Activate,
-                            Softcap, Gate, Route, ExpertLinear, Combine, SelectLogits, Sample>;
+using OpBody =
+    std::variant<Embed, Norm, Add, Quantize, Linear, RopeKv, LatentKv, Attention, Glu, Activate,
+                 Softcap, Gate, Route, ExpertLinear, Combine, SelectLogits, Sample>;
 
 struct Op {
   OpBody body;

@@ -74,7 +74,7 @@ struct Plan {
 void verify(const Plan& plan, const Resources& resources);
 
 // Positions that the columns of a step may have: the rows of the plan's shortest table by position
-// (Embed::positions, RopeKv::rope, RopeKv::query_scale), or UINT32_MAX if it has none.
+// (Embed::positions, the rope tables, RopeKv::query_scale), or UINT32_MAX if it has none.
 uint32_t num_positions(const Plan& plan, const Resources& resources);
 
 // One line an op: "%7 f32[k, 960] = linear %6, attn_qkv q4_1[960, 576] residual=%2   ; decode

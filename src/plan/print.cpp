@@ -81,9 +81,19 @@ struct Printer {
     number("clip", op.clip, 0.0F);
     if (op.rope && op.style == RopeStyle::interleaved) text += " interleaved";
   }
+  void operator()(const LatentKv& op) {
+    value(op.q_latent);
+    value(op.q_rope);
+    value(op.latent);
+    value(op.k_rope);
+    kv(op.kv_layer, op.num_heads);
+    weight("rope=", op.rope);
+    if (op.style == RopeStyle::interleaved) text += " interleaved";
+  }
   void operator()(const Attention& op) {
     value(op.q);
     kv(op.kv_layer, op.num_heads);
+    weight("sinks=", op.sinks);
     text += fmt::format(" scale={}", op.scale);
     number("softcap", op.softcap, 0.0F);
     number("window", op.window, 0U);
@@ -115,7 +125,7 @@ struct Printer {
   }
   void operator()(const ExpertLinear& op) {
     value(op.x);
-    value(op.routes);
+    if (op.routes) value(*op.routes);
     weight("", op.weight);
     weight("bias=", op.bias);
     text += fmt::format(" experts={}", op.num_experts);

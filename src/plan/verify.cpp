@@ -215,16 +215,34 @@ class Verifier {
     expect_groups(op.k_norm, op.norm.all_heads ? k_width : kv.head_dim, k_width, "k_norm");
     if (op.q_norm || op.k_norm) expect_eps(op.norm.eps);
     if (!(op.clip >= 0.0F)) fail("clip is {}", op.clip);
-    if (op.rope) {
-      const Weight& rope = weight(*op.rope);
-      if (rope.dtype != formats::DType::F32 || rope.cols == 0 || rope.cols % 2 != 0 ||
-          rope.cols > kv.head_dim) {
-        fail("rope table {} has {} columns, expected an even number up to {}", rope.name, rope.cols,
-             kv.head_dim);
-      }
-    }
+    if (op.rope) check_rope(weight(*op.rope), kv.head_dim);
     if (op.query_scale && weight(*op.query_scale).cols != 1)
       fail("query_scale has more than one column");
+  }
+
+  static void check_rope(const Weight& rope, uint32_t head_dim) {
+    if (rope.dtype != formats::DType::F32 || rope.cols == 0 || rope.cols % 2 != 0 ||
+        rope.cols > head_dim) {
+      fail("rope table {} has {} columns, expected an even number up to {}", rope.name, rope.cols,
+           head_dim);
+    }
+  }
+
+  void check_op(const LatentKv& op) const {
+    const KvLayer& kv = kv_layer(op.kv_layer);
+    for (const ValueId id : {op.q_latent, op.q_rope, op.latent, op.k_rope, op.out}) expect_f32(id);
+    expect_heads(op.num_heads, kv);
+    check_rope(weight(op.rope), kv.head_dim);
+    const uint32_t rotary_dim = weight(op.rope).cols;
+    if (kv.num_kv_heads != 1 || kv.head_dim != kv.value_dim + rotary_dim) {
+      fail("{} KV heads of {} and {}, expected one with keys {} longer than values",
+           kv.num_kv_heads, kv.head_dim, kv.value_dim, rotary_dim);
+    }
+    expect_width(op.q_latent, uint64_t{op.num_heads} * kv.value_dim);
+    expect_width(op.q_rope, uint64_t{op.num_heads} * rotary_dim);
+    expect_width(op.latent, kv.value_dim);
+    expect_width(op.k_rope, rotary_dim);
+    expect_width(op.out, uint64_t{op.num_heads} * kv.head_dim);
   }
 
   void check_op(const Attention& op) const {
@@ -235,6 +253,7 @@ class Verifier {
     expect_width(op.q, uint64_t{op.num_heads} * kv.head_dim);
     expect_width(op.out, uint64_t{op.num_heads} * kv.value_dim);
     expect_finite(op.scale, "scale");
+    expect_vector(op.sinks, op.num_heads, "sinks");
     if (!(op.softcap >= 0.0F)) fail("softcap is {}", op.softcap);
   }
 
@@ -289,7 +308,11 @@ class Verifier {
     if (op.num_experts == 0 || w.rows % op.num_experts != 0) {
       fail("{} has {} rows for {} experts", w.name, w.rows, op.num_experts);
     }
-    expect_routes(op.routes, op.top_k);
+    if (op.routes) {
+      expect_routes(*op.routes, op.top_k);
+    } else if (op.top_k != op.num_experts) {
+      fail("{} parts for {} matrices", op.top_k, op.num_experts);
+    }
     if ((*this)[op.x].width != w.cols) expect_width(op.x, uint64_t{op.top_k} * w.cols);
     expect_width(op.out, uint64_t{op.top_k} * (w.rows / op.num_experts));
     expect_vector(op.bias, w.rows, "bias");
@@ -376,6 +399,7 @@ uint32_t num_positions(const Plan& plan, const Resources& resources) {
       limit(rope->rope);
       limit(rope->query_scale);
     }
+    if (const auto* latent = std::get_if<LatentKv>(&op.body)) limit(latent->rope);
   }
   return count;
 }

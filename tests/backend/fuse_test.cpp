@@ -88,9 +88,27 @@ struct Chain {
     b.op(plan::Activate{.x = x, .out = out});
     return out;
   }
-  ValueId glu(ValueId x) {
-    const ValueId out = b.value("glu", b.result().plan[x].width / 2);
-    b.op(plan::Glu{.x = x, .out = out});
+  ValueId glu(ValueId x, plan::Glu numbers = {}) {
+    numbers.x = x;
+    numbers.out = b.value("glu", b.result().plan[x].width / 2);
+    b.op(numbers);
+    return numbers.out;
+  }
+  ValueId gate(ValueId x) {
+    const ValueId out = b.value("gated", b.result().plan[x].width);
+    b.op(plan::Gate{.x = x, .gate = b.input("gate", 1), .out = out});
+    return out;
+  }
+  ValueId experts(ValueId x, ValueId router_x) {
+    const ValueId routes = b.value("routes", 2);
+    b.op(plan::Route{.logits = linear(router_x, 2), .out = routes});
+    const ValueId out = b.value("experts", 8);
+    b.op(plan::ExpertLinear{.x = x,
+                            .routes = routes,
+                            .weight = b.weight("w", formats::DType::Q4_0, 16, kWidth),
+                            .out = out,
+                            .num_experts = 2,
+                            .top_k = 1});
     return out;
   }
 
@@ -179,6 +197,61 @@ TEST(Fuse, KeptValuesAndPartsAndGroupsStayApart) {
   read_twice.linear(y, 8);
   EXPECT_EQ(kinds(fused(read_twice.b.result())),
             (Kinds{"quantize", "linear", "glu", "linear", "linear"}));
+}
+
+TEST(Fuse, ANormThatOthersReadStaysApart) {
+  Chain c(KernelClass::decode);
+  const ValueId normed = c.quantize(c.norm(c.linear(c.quantize(c.b.input("x", kWidth)), kWidth)));
+  c.linear(normed, 8);
+  c.experts(normed, normed);
+  plan::Plan plan = fused(c.b.result());
+  EXPECT_EQ(kinds(plan),
+            (Kinds{"quantize", "linear", "norm", "linear", "linear", "route", "expert_linear"}));
+  EXPECT_EQ(std::get<plan::Norm>(plan.ops[2].body).out, normed);
+  EXPECT_EQ(plan[normed].type, ValueType::q8);
+  EXPECT_FALSE(std::get<plan::Linear>(plan.ops[3].body).x_norm_eps.has_value());
+
+  // A router in f32 reads the norm itself.
+  Chain router(KernelClass::decode);
+  const ValueId norm =
+      router.norm(router.linear(router.quantize(router.b.input("x", kWidth)), kWidth));
+  const ValueId q8 = router.quantize(norm);
+  router.experts(q8, norm);
+  plan = fused(router.b.result());
+  EXPECT_EQ(kinds(plan),
+            (Kinds{"quantize", "linear", "norm", "quantize", "linear", "route", "expert_linear"}));
+  EXPECT_EQ(plan[norm].type, ValueType::f32);
+  EXPECT_EQ(plan[q8].type, ValueType::q8);
+}
+
+TEST(Fuse, GlusThatAreNotPlainAndGatesQuantizeButStayApart) {
+  for (const plan::Glu& numbers : {plan::Glu{.groups = 2}, plan::Glu{.alpha = 1.5F},
+                                   plan::Glu{.limit = 7.0F}, plan::Glu{.up_offset = 1.0F}}) {
+    Chain c(KernelClass::decode);
+    const ValueId x = c.linear(c.quantize(c.b.input("x", kWidth)), 2 * kWidth);
+    const ValueId gated = c.quantize(c.glu(x, numbers));
+    c.linear(gated, 8);
+    const plan::Plan plan = fused(c.b.result());
+    ASSERT_EQ(kinds(plan), (Kinds{"quantize", "linear", "glu", "linear"}));
+    EXPECT_EQ(std::get<plan::Glu>(plan.ops[2].body).out, gated);
+    EXPECT_FALSE(std::get<plan::Linear>(plan.ops[1].body).glu.has_value());
+  }
+  Chain c(KernelClass::decode);
+  const ValueId gated = c.quantize(c.gate(c.linear(c.quantize(c.b.input("x", kWidth)), kWidth)));
+  c.linear(gated, 8);
+  const plan::Plan plan = fused(c.b.result());
+  ASSERT_EQ(kinds(plan), (Kinds{"quantize", "linear", "gate", "linear"}));
+  EXPECT_EQ(std::get<plan::Gate>(plan.ops[2].body).out, gated);
+}
+
+TEST(Fuse, ExpertsReadWholeNumbers) {
+  Chain c(KernelClass::prefill);
+  const ValueId gate = c.gate(c.b.input("x", kWidth));
+  c.linear(gate, 8, true);
+  EXPECT_EQ(fused(c.b.result(), {}, with_matrices())[gate].type, ValueType::f16);
+  const ValueId router_x = c.b.input("router_x", kWidth);
+  c.experts(gate, router_x);
+  EXPECT_EQ(fused(c.b.result(), {}, with_matrices())[gate].type, ValueType::f32);
 }
 
 TEST(Fuse, MatricesReadHalves) {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -240,6 +242,91 @@ TEST(GpuBackend, WeightsBeyondABindingAreSplitByRows) {
     const auto split =
         masked_backend([limit](gpu::Capabilities& c) { c.max_binding_size = limit; });
     EXPECT_EQ(differing_bits(op_case, run_case(*split, op_case), whole), "");
+  }
+}
+
+// The matrices of 5 experts, of which parts of the weight hold pieces.
+OpCase tall_experts(DType dtype) {
+  CaseBuilder b("tall_experts", KernelClass::decode, {.max_columns = 17, .max_positions = 32});
+  const plan::Route route{.logits = b.input("logits", 5), .out = b.value("routes", 4), .top_k = 2};
+  b.op(route);
+  const plan::ValueId x = b.input("x", 256);
+  plan::ExpertLinear op{.x = x,
+                        .routes = route.out,
+                        .weight = b.weight("tall", dtype, 5 * 61, 256),
+                        .out = b.value("out", 2 * 61),
+                        .num_experts = 5,
+                        .top_k = 2,
+                        .bias = {}};
+  b.op(op);
+  b.output(op.out, 1e-5);
+  if (dtype != DType::F32) {
+    op.x = b.value("q8", 256, Rows::columns, ValueType::q8);
+    op.out = b.value("q8_out", 2 * 61);
+    b.op(plan::Quantize{.x = x, .out = op.x});
+    b.op(op);
+    b.output(op.out, 1e-2);
+  }
+  b.step(b.next_columns(0, 17));
+  b.step(b.next_columns(0, 3));
+  return std::move(b.result());
+}
+
+TEST(GpuBackend, ExpertsBeyondABindingAreSplitByRows) {
+  for (const DType dtype : {DType::F32, DType::Q4_0}) {
+    const OpCase op_case = tall_experts(dtype);
+    const CaseRun whole = run_case(*shared_backend(), op_case);
+    const uint64_t limit = dtype == DType::F32 ? 102400 : 20480;
+    const auto split =
+        masked_backend([limit](gpu::Capabilities& c) { c.max_binding_size = limit; });
+    EXPECT_EQ(differing_bits(op_case, run_case(*split, op_case), whole), "");
+  }
+}
+
+// Numbers of experts must stay valid whatever the logits are: they choose what memory is read.
+TEST(Backends, ChooseValidExpertsOfAnyLogits) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const auto score : {plan::RouterScore::softmax, plan::RouterScore::sigmoid}) {
+    for (const uint32_t groups : {1U, 4U}) {
+      constexpr uint32_t kExperts = 12;
+      CaseBuilder b("not_finite", KernelClass::decode, {.max_columns = 6, .max_positions = 16});
+      const plan::Route op{.logits = b.input("logits", kExperts),
+                           .out = b.value("routes", 10),
+                           .top_k = 5,
+                           .score = score,
+                           .num_groups = groups,
+                           .top_groups = groups == 1 ? 1U : 2U,
+                           .group_score = plan::GroupScore::best_two,
+                           .normalise = true};
+      b.op(op);
+      b.output(op.out, 0.0);
+      b.step(b.next_columns(0, 6));
+      std::vector<float> logits(size_t{6} * kExperts, 0.25F);
+      for (size_t e = 0; e < kExperts; ++e) {
+        logits[e] = kNan;
+        logits[kExperts + e] = -kInfinity;
+        logits[2 * kExperts + e] = e % 3 == 0 ? kNan : 1.0F;
+        logits[3 * kExperts + e] = e % 2 == 0 ? kInfinity : 1.0F;
+        logits[4 * kExperts + e] = e == 7 ? kInfinity : -kInfinity;
+        logits[5 * kExperts + e] = e < 10 ? kNan : -kInfinity;
+      }
+      b.set_input(op.logits, logits);
+      for (const bool cpu : {false, true}) {
+        const auto backend = cpu ? make_cpu_backend(1) : shared_backend();
+        const auto rows = run_case(*backend, b.result())[0].outputs[0];
+        const std::vector<double> out = numbers(b.result().plan[op.out], rows);
+        for (size_t row = 0; row < 6; ++row) {
+          std::set<double> chosen;
+          for (size_t s = 0; s < 5; ++s) chosen.insert(out[row * 10 + s]);
+          EXPECT_EQ(chosen.size(), 5U) << "row " << row;
+          for (const double number : chosen) {
+            EXPECT_TRUE(number >= 0 && number < kExperts && number == std::floor(number))
+                << "row " << row << ": " << number;
+          }
+        }
+      }
+    }
   }
 }
 

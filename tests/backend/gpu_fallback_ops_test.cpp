@@ -13,7 +13,10 @@ std::vector<size_t> plain_cases() {
   for (size_t i = 0; i < all_cases().size(); ++i) {
     const std::string& name = all_cases()[i].name;
     const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
-    if (has("linear") && !has("130x") && !has("37x83")) continue;
+    if (has("expert_linear") && !has("x83") && !has("Q4_0_int8_decode") && !has("Q6_K_exact")) {
+      continue;
+    }
+    if (has("linear") && !has("expert") && !has("130x") && !has("37x83")) continue;
     if (has("fused") && !has("fused_norm_Q4_1") && !has("fused_glu_Q8_0") &&
         !has("fused_layer_norm") && !has("fused_activate_Q8_0")) {
       continue;
@@ -37,14 +40,16 @@ TEST_P(MaskedGpuOps, MatchReferenceAndColumnsAlone) {
   for (const char* start :
        {"linear_Q4_0_int8_decode_130x", "linear_Q6_K_int8_decode_5x", "linear_F16_exact_decode_37x",
         "linear_Q4_0_half_prefill_130x", "attention_smollm_decode_F16",
-        "attention_smollm_prefill_F16_half", "norm_rms_576", "quantize_576", "argmax_4099"}) {
+        "attention_smollm_prefill_F16_half", "norm_rms_576", "quantize_576", "argmax_4099",
+        "route_sigmoid_groups", "expert_linear_Q4_0_int8_decode_4_of_9",
+        "expert_linear_BF16_half_prefill_2"}) {
     for (const OpCase& op_case : all_cases()) {
       if (!op_case.name.starts_with(start)) continue;
       ++found;
       check(op_case, GetParam());
     }
   }
-  EXPECT_EQ(found, 9U);
+  EXPECT_EQ(found, 12U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Masks, MaskedGpuOps, testing::ValuesIn(kOneFeatureLess),

@@ -128,6 +128,86 @@ TEST(Verify, AcceptsAndPrintsNormsOfHeadsAndGroups) {
   verify(heads, one);
 }
 
+// A layer of 8 experts in 4 groups, of which 2 are chosen, as its columns pass it.
+Resources expert_resources() {
+  Resources r;
+  r.weights = {{"route_bias", DType::F32, 1, 8},
+               {"up", DType::Q4_0, 512, 64},
+               {"up_bias", DType::F32, 1, 512},
+               {"down", DType::Q4_0, 512, 32}};
+  return r;
+}
+
+Plan expert_plan() {
+  Plan p{.name = "experts", .max_columns = 4};
+  for (const auto& [name, width] :
+       {std::pair("logits", 8), std::pair("x", 64), std::pair("routes", 4), std::pair("q8", 64),
+        std::pair("up", 128), std::pair("glu", 64), std::pair("down", 128), std::pair("gate", 1),
+        std::pair("sum", 64), std::pair("out", 64)}) {
+    p.values.push_back({name, ValueType::f32, Rows::columns, static_cast<uint32_t>(width)});
+  }
+  p.values[3].type = ValueType::q8;
+  p.inputs = {ValueId{0}, ValueId{1}, ValueId{7}};
+  const auto add = [&](const OpBody& body) {
+    p.ops.push_back({body, KernelClass::decode, fmt::format("op{}", p.ops.size())});
+  };
+  add(Route{.logits = ValueId{0},
+            .out = ValueId{2},
+            .top_k = 2,
+            .score = RouterScore::sigmoid,
+            .bias = WeightId{0},
+            .num_groups = 4,
+            .top_groups = 2,
+            .group_score = GroupScore::best_two,
+            .normalise = true,
+            .scale = 2.5F});
+  add(Quantize{ValueId{1}, ValueId{3}});
+  add(ExpertLinear{.x = ValueId{3},
+                   .routes = ValueId{2},
+                   .weight = WeightId{1},
+                   .out = ValueId{4},
+                   .num_experts = 8,
+                   .top_k = 2,
+                   .bias = WeightId{2}});
+  add(Glu{.x = ValueId{4},
+          .out = ValueId{5},
+          .groups = 2,
+          .alpha = 1.5F,
+          .limit = 7.0F,
+          .up_offset = 1.0F});
+  add(ExpertLinear{.x = ValueId{5},
+                   .routes = ValueId{2},
+                   .weight = WeightId{3},
+                   .out = ValueId{6},
+                   .num_experts = 8,
+                   .top_k = 2,
+                   .f16_inputs = true});
+  add(Combine{.x = ValueId{6},
+              .routes = ValueId{2},
+              .out = ValueId{8},
+              .residual = ValueId{1},
+              .scale = 0.5F});
+  add(Gate{.x = ValueId{8}, .gate = ValueId{7}, .out = ValueId{9}});
+  return p;
+}
+
+TEST(Verify, AcceptsAndPrintsExperts) {
+  Plan plan = expert_plan();
+  verify(plan, expert_resources());
+  const std::string text = to_string(plan, expert_resources());
+  for (const char* part :
+       {"= route %0 sigmoid top_k=2 bias=route_bias:F32[1, 8] groups=4 top_groups=2 best_two "
+        "normalise scale=2.5",
+        "= expert_linear %3 %2 up:Q4_0[512, 64] bias=up_bias:F32[1, 512] experts=8",
+        "= glu %4 silu groups=2 alpha=1.5 limit=7 up_offset=1",
+        "= expert_linear %5 %2 down:Q4_0[512, 32] experts=8 f16_inputs",
+        "= combine %6 %2 residual=%1 scale=0.5", "= gate %8 %7"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
+  }
+  plan.values[7].width = 64;  // a gate of each element
+  verify(plan, expert_resources());
+}
+
 TEST(NumPositions, IsThatOfTheShortestTable) {
   EXPECT_EQ(num_positions(small_plan(), small_resources()), UINT32_MAX);
   Resources resources = wide_resources();
@@ -238,6 +318,75 @@ TEST(Verify, NamesWhatIsWrongWithNormsOfHeadsAndGroups) {
        [](Plan& p, Resources&) { body<Softcap>(p, 5).cap = HUGE_VALF; }},
   };
   for (const BadCase& bad : cases) expect_refused(bad, wide_plan(), wide_resources());
+}
+
+TEST(Verify, NamesWhatIsWrongWithExperts) {
+  const BadCase cases[] = {
+      {"logits in q8", "expected f32",
+       [](Plan& p, Resources&) {
+         std::swap(p.ops[0], p.ops[1]);
+         body<Route>(p, 1).logits = ValueId{3};
+       }},
+      {"routes' width", "has width 4, expected 6",
+       [](Plan& p, Resources&) { body<Route>(p, 0).top_k = 3; }},
+      {"router's bias", "bias: route_bias is F32[1, 7], expected F32[1, 8]",
+       [](Plan&, Resources& r) { r.weights[0].cols = 7; }},
+      {"router's scale", "scale is inf",
+       [](Plan& p, Resources&) { body<Route>(p, 0).scale = HUGE_VALF; }},
+      {"no groups", "0 groups of 8 experts",
+       [](Plan& p, Resources&) { body<Route>(p, 0).num_groups = 0; }},
+      {"groups", "3 groups of 8 experts",
+       [](Plan& p, Resources&) { body<Route>(p, 0).num_groups = 3; }},
+      {"no chosen groups", "top_groups is 0, of 4",
+       [](Plan& p, Resources&) { body<Route>(p, 0).top_groups = 0; }},
+      {"chosen groups", "top_groups is 5, of 4",
+       [](Plan& p, Resources&) { body<Route>(p, 0).top_groups = 5; }},
+      {"nothing chosen", "has width 4, expected 0",
+       [](Plan& p, Resources&) { body<Route>(p, 0).top_k = 0; }},
+      {"more than there are in the groups", "top_k is 2, of 1 experts",
+       [](Plan& p, Resources&) {
+         body<Route>(p, 0).num_groups = 8;
+         body<Route>(p, 0).top_groups = 1;
+       }},
+      {"experts", "up has 512 rows for 7 experts",
+       [](Plan& p, Resources&) { body<ExpertLinear>(p, 2).num_experts = 7; }},
+      {"no experts", "up has 512 rows for 0 experts",
+       [](Plan& p, Resources&) { body<ExpertLinear>(p, 2).num_experts = 0; }},
+      {"routes of others", "has width 4, expected 6",
+       [](Plan& p, Resources&) { body<ExpertLinear>(p, 2).top_k = 3; }},
+      {"no chosen experts", "top_k is 0",
+       [](Plan& p, Resources&) { body<ExpertLinear>(p, 2).top_k = 0; }},
+      {"results' width", "has width 128, expected 256",
+       [](Plan& p, Resources&) { body<ExpertLinear>(p, 2).num_experts = 4; }},
+      {"x of neither width", "has width 64, expected 96",
+       [](Plan&, Resources& r) { r.weights[3].cols = 48; }},
+      {"experts' bias", "bias: up_bias is F32[1, 64], expected F32[1, 512]",
+       [](Plan&, Resources& r) { r.weights[2].cols = 64; }},
+      {"q8 with plain experts", "block-quantised",
+       [](Plan&, Resources& r) { r.weights[1].dtype = DType::BF16; }},
+      {"q8 rounded", "f16_inputs with q8",
+       [](Plan& p, Resources&) { body<ExpertLinear>(p, 2).f16_inputs = true; }},
+      {"no type of experts", "no weight type",
+       [](Plan&, Resources& r) { r.weights[1].dtype = DType::I32; }},
+      {"GLU without groups", "0 groups do not divide the width 64",
+       [](Plan& p, Resources&) { body<Glu>(p, 3).groups = 0; }},
+      {"GLU's groups", "3 groups do not divide the width 64",
+       [](Plan& p, Resources&) { body<Glu>(p, 3).groups = 3; }},
+      {"alpha", "alpha is nan", [](Plan& p, Resources&) { body<Glu>(p, 3).alpha = NAN; }},
+      {"limit", "limit is -7", [](Plan& p, Resources&) { body<Glu>(p, 3).limit = -7.0F; }},
+      {"offset", "up_offset is inf",
+       [](Plan& p, Resources&) { body<Glu>(p, 3).up_offset = HUGE_VALF; }},
+      {"sum of others", "has width 128, expected 2",
+       [](Plan& p, Resources&) { body<Combine>(p, 5).out = ValueId{7}; }},
+      {"sum's residual", "has width 8, expected 64",
+       [](Plan& p, Resources&) { body<Combine>(p, 5).residual = ValueId{0}; }},
+      {"sum's scale", "scale is nan", [](Plan& p, Resources&) { body<Combine>(p, 5).scale = NAN; }},
+      {"gate's width", "has width 8, expected 64",
+       [](Plan& p, Resources&) { body<Gate>(p, 6).gate = ValueId{0}; }},
+      {"gate in q8", "expected f32",
+       [](Plan& p, Resources&) { body<Gate>(p, 6).gate = ValueId{3}; }},
+  };
+  for (const BadCase& bad : cases) expect_refused(bad, expert_plan(), expert_resources());
 }
 
 }  // namespace

@@ -203,14 +203,23 @@ void MergePartial(const AttentionPart& part, const float* partial, float* total)
   }
 }
 
-// out[row] = weighted sum / sum of exponentials.
+// out[row] = weighted sum / sum of exponentials, that of the sink among them.
 void FinishPart(const AttentionPart& part, const float* total, float* out, size_t out_stride) {
   const size_t width = part.kv.shape.value_dim;
   for (size_t row = 0; row < part.rows(); ++row) {
     const float* from = total + row * (2 + width);
     float* to = out + row / part.group * out_stride + row % part.group * width;
+    float keep = 1.0F;
+    float sum = from[1];
+    if (part.sinks != nullptr) {
+      const float sink = part.sinks[part.kv_head * part.group + row % part.group];
+      const float top = std::max(from[0], sink);
+      keep = std::exp(from[0] - top);
+      sum = sum * keep + std::exp(sink - top);
+    }
     ForEach(width, [&](auto tag, size_t i) HWY_ATTR {
-      hn::StoreU(hn::Div(hn::LoadU(tag, from + 2 + i), hn::Set(tag, from[1])), tag, to + i);
+      const auto kept = hn::Mul(hn::LoadU(tag, from + 2 + i), hn::Set(tag, keep));
+      hn::StoreU(hn::Div(kept, hn::Set(tag, sum)), tag, to + i);
     });
   }
 }
@@ -259,7 +268,8 @@ std::vector<Item> make_items(const OpContext& context, const plan::Attention& op
                          .q = q,
                          .q_stride = q_stride,
                          .kv_head = head,
-                         .group = group}};
+                         .group = group,
+                         .sinks = context.vector(op.sinks)}};
       item.out = context.floats(op.out) + first * out_stride + head * group * kv.shape.value_dim;
       item.first_range = item.part.first_key(0) / kRangeKeys;
       item.end_range = item.part.last_position() / kRangeKeys + 1;

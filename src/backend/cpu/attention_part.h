@@ -22,7 +22,8 @@ struct AttentionPart {
   const float* q = nullptr;  // of the first column and head; columns lie q_stride apart
   size_t q_stride = 0;
   uint32_t kv_head = 0;
-  size_t group = 1;  // query heads of the KV head
+  size_t group = 1;              // query heads of the KV head
+  const float* sinks = nullptr;  // of all heads, or none
 
   size_t rows() const { return count * group; }
   uint32_t last_position() const { return columns[count - 1].position; }

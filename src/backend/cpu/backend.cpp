@@ -214,6 +214,7 @@ void CpuBackend::run_ops(Prepared& prepared, const Step& step, std::span<const C
                    [&](const plan::Quantize& body) { run_quantize(context, body); },
                    [&](const plan::Linear& body) { run_linear(context, body); },
                    [&](const plan::RopeKv& body) { run_rope_kv(context, body); },
+                   [&](const plan::LatentKv& body) { run_latent_kv(context, body); },
                    [&](const plan::Attention& body) { run_attention(context, body); },
                    [&](const plan::Glu& body) { run_glu(context, body); },
                    [&](const plan::Gate& body) { run_gate(context, body); },

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <utility>
+#include <vector>
 
 #include "backend/cpu/multiply.h"
 #include "backend/cpu/ops.h"
@@ -99,10 +101,10 @@ struct Grouped {
 };
 
 Grouped group(const OpContext& context, const plan::ExpertLinear& op) {
-  const size_t columns = context.rows(op.routes);
-  const float* routes = context.floats(op.routes);
+  const size_t columns = context.rows(op.x);
+  const float* routes = op.routes ? context.floats(*op.routes) : nullptr;
   const auto expert = [&](size_t column, uint32_t slot) {
-    return static_cast<uint32_t>(routes[column * 2 * op.top_k + slot]);
+    return routes == nullptr ? slot : static_cast<uint32_t>(routes[column * 2 * op.top_k + slot]);
   };
   Grouped grouped;
   grouped.ends.assign(op.num_experts, 0);

@@ -16,6 +16,7 @@ void run_quantize(const OpContext& context, const plan::Quantize& op);
 void run_linear(const OpContext& context, const plan::Linear& op);
 void run_linear_q8(const OpContext& context, const plan::Linear& op);  // for a q8 input
 void run_rope_kv(const OpContext& context, const plan::RopeKv& op);
+void run_latent_kv(const OpContext& context, const plan::LatentKv& op);
 void run_attention(const OpContext& context, const plan::Attention& op);
 void run_glu(const OpContext& context, const plan::Glu& op);
 void run_activate(const OpContext& context, const plan::Activate& op);

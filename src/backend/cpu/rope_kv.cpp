@@ -1,4 +1,4 @@
-// RopeKv: per-head norms, rotation, and the write into the KV pages.
+// RopeKv and LatentKv: per-head norms, rotation, and the write into the KV pages.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/rope_kv.cpp"
 #include <hwy/foreach_target.h>
@@ -152,7 +152,48 @@ void turn_column(const OpContext& context, const plan::RopeKv& op, size_t row, f
   }
 }
 
+// out = [latent | turned], the second part turned by the rule.
+void join_latent(const HeadRule& rule, const float* latent, size_t latent_dim, const float* rotated,
+                 float* out) {
+  std::memcpy(out, latent, latent_dim * sizeof(float));
+  HWY_DYNAMIC_DISPATCH(TurnHeads)(rule, rotated, out + latent_dim, 1, rule.rotary_dim);
+}
+
+void latent_column(const OpContext& context, const plan::LatentKv& op, size_t row, float* scratch) {
+  const KvPages& kv = context.kv[plan::index(op.kv_layer)];
+  const uint32_t head_dim = kv.shape.head_dim;
+  const uint32_t value_dim = kv.shape.value_dim;
+  const ColumnView& column = context.columns[row];
+  const HeadRule rule{.rope = context[op.rope].floats(column.position),
+                      .rotary_dim = context[op.rope].cols,
+                      .style = op.style};
+  const auto row_of = [&](plan::ValueId id) {
+    return context.floats(id) + row * context.width(id);
+  };
+  for (uint32_t head = 0; head < op.num_heads; ++head) {
+    join_latent(rule, row_of(op.q_latent) + head * value_dim, value_dim,
+                row_of(op.q_rope) + head * rule.rotary_dim, row_of(op.out) + head * head_dim);
+  }
+  join_latent(rule, row_of(op.latent), value_dim, row_of(op.k_rope), scratch);
+  const uint32_t page = column.pages[column.position / plan::kPageTokens];
+  const uint32_t token = column.position % plan::kPageTokens;
+  store_token(kv, scratch, kv.key_page(page, 0), token, head_dim);
+  store_token(kv, row_of(op.latent), kv.value_page(page, 0), token, value_dim);
+}
+
 }  // namespace
+
+void run_latent_kv(const OpContext& context, const plan::LatentKv& op) {
+  const size_t bytes = context.kv[plan::index(op.kv_layer)].shape.head_dim * sizeof(float);
+  for_rows(context, context.columns.size(), context.width(op.out),
+           [&](size_t begin, size_t end, size_t worker) {
+             Buffer& scratch = context.scratch.workers[worker];
+             scratch.reserve(bytes);
+             for (size_t row = begin; row < end; ++row) {
+               latent_column(context, op, row, reinterpret_cast<float*>(scratch.data()));
+             }
+           });
+}
 
 void run_rope_kv(const OpContext& context, const plan::RopeKv& op) {
   const plan::KvLayer& kv = context.kv[plan::index(op.kv_layer)].shape;

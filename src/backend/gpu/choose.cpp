@@ -101,8 +101,13 @@ std::vector<KernelUse> choose_op(const plan::Glu& op, plan::KernelClass, const C
   if (plan::is_q8(out.type)) add_reduce(use.spec, c.capabilities, 8);
   add_out(use.spec, c, op.out);
   use.spec.constants.emplace_back("WIDTH", out.width);
+  use.spec.constants.emplace_back("GROUP", out.width / op.groups);
   use.spec.constants.emplace_back("X_STRIDE", value_stride(c.plan[op.x]));
   use.spec.constants.emplace_back("ACTIVATION", static_cast<uint32_t>(op.activation));
+  const bool silu = op.activation == plan::Activation::silu;
+  use.spec.constants.emplace_back("ALPHA", silu ? op.alpha : 1.0F);
+  use.spec.constants.emplace_back("LIMIT", op.limit);
+  use.spec.constants.emplace_back("UP_OFFSET", op.up_offset);
   use.bindings.push_back(value_binding("out", op.out));
   use.bindings.push_back(value_binding("x", op.x));
   return {std::move(use)};
@@ -120,6 +125,23 @@ std::vector<KernelUse> choose_op(const plan::Activate& op, plan::KernelClass,
   use.spec.constants.emplace_back("ACTIVATION", static_cast<uint32_t>(op.activation));
   use.bindings.push_back(value_binding("out", op.out));
   use.bindings.push_back(value_binding("x", op.x));
+  return {std::move(use)};
+}
+
+std::vector<KernelUse> choose_op(const plan::Gate& op, plan::KernelClass, const ChooseContext& c) {
+  const plan::Value& out = c.plan[op.out];
+  const plan::Value& gate = c.plan[op.gate];
+  const uint32_t vectors = div_up(out.width, 4);
+  KernelUse use = pointwise("gate", "gate.wgsl", logit_rows(c, op.out), vectors);
+  if (plan::is_q8(out.type)) add_reduce(use.spec, c.capabilities, 8);
+  add_out(use.spec, c, op.out);
+  use.spec.constants.emplace_back("VECTORS", vectors);
+  use.spec.constants.emplace_back("X_STRIDE4", value_stride(c.plan[op.x]) / 4);
+  use.spec.constants.emplace_back("GATE_STRIDE4", value_stride(gate) / 4);
+  use.spec.constants.emplace_back("ROW_GATE", gate.width == 1);
+  use.bindings.push_back(value_binding("out", op.out));
+  use.bindings.push_back(value_binding("x", op.x));
+  use.bindings.push_back(value_binding("gate", op.gate));
   return {std::move(use)};
 }
 

@@ -38,6 +38,8 @@ enum class Bound : uint8_t {
   histograms,     // kHistogramsBytes a row
   range_values,   // f32 [columns][heads][ranges][value_dim] of split attention
   range_stats,    // f32 [columns][heads][ranges][2]
+  expert_tiles,   // u32 [tiles][expert, first item, items, 0] of grouped experts
+  expert_items,   // u32 [columns * top_k], sorted by expert
   unused,         // declared but not read by this variant
 };
 
@@ -53,6 +55,8 @@ struct Grid {
   uint32_t x = 1;
   uint32_t z = 1;
   uint32_t rows_per_y = 1;   // y = rows / this, rounded up; 0: y is the number of tiles
+  uint32_t row_items = 1;    // each row counts as so many
+  uint32_t more_y = 0;       // added to y
   bool z_is_ranges = false;  // z = the step's key ranges
 };
 
@@ -94,6 +98,10 @@ bool takes_matrices(const plan::Attention& op, const plan::Resources& resources,
 // Positions in one range of split attention, and how many ranges a slot has at most.
 inline constexpr uint32_t kKeysPerRange = 128;
 uint32_t max_ranges(uint32_t page_stride);
+
+// Rows of Bound::expert_tiles in a step of `rows` at most, and the fewest items of a full tile.
+inline constexpr uint32_t kLeastItemTile = 4;
+uint32_t max_expert_tiles(const plan::ExpertLinear& op, uint32_t rows);
 
 // Columns of one slot in a tile of prefill attention.
 inline constexpr uint32_t kPrefillTile = 32;

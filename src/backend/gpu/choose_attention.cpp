@@ -46,6 +46,12 @@ void add_score(KernelUse& use, const plan::Attention& op) {
   use.spec.constants.emplace_back("WINDOW", op.window);
 }
 
+// The sinks, for kernels that finish a head's softmax.
+void add_sinks(KernelUse& use, const ChooseContext& c, const plan::Attention& op) {
+  use.spec.constants.emplace_back("SINKS", op.sinks.has_value());
+  use.bindings.push_back(table_binding(c, "sinks", op.sinks));
+}
+
 KernelUse attention_base(const plan::Attention& op, const ChooseContext& c) {
   KernelUse use;
   use.spec.constants.emplace_back("LOGIT_ROWS", false);
@@ -96,6 +102,7 @@ KernelUse decode(const plan::Attention& op, const ChooseContext& c, bool split) 
   } else {
     add_out(use.spec, c, op.out);
     use.spec.includes.emplace_back("attention/direct.wgsl");
+    add_sinks(use, c, op);
     use.bindings.push_back(value_binding("out", op.out));
     use.when.max_ranges = 1;
   }
@@ -109,7 +116,6 @@ KernelUse merge(const plan::Attention& op, const ChooseContext& c) {
   use.spec.workgroup_size = {kMergeInvocations, 1, 1};
   add_reduce(use.spec, c.capabilities, team_size(c.capabilities, 32));
   add_out(use.spec, c, op.out);
-  add_score(use, op);
   const uint32_t value_slots = std::bit_ceil(kv.value_dim / 4);
   auto& constants = use.spec.constants;
   constants.emplace_back("LOGIT_ROWS", false);
@@ -122,6 +128,8 @@ KernelUse merge(const plan::Attention& op, const ChooseContext& c) {
                   {"partial_values", Bound::range_values},
                   {"columns", Bound::columns},
                   {"partial_stats", Bound::range_stats}};
+  add_score(use, op);
+  add_sinks(use, c, op);
   constants.emplace_back("OCTETS", kMergeInvocations / 8);
   constants.emplace_back("VALUE_SLOTS", value_slots);
   constants.emplace_back("RANGE_LANES", kMergeInvocations / value_slots);
@@ -154,6 +162,7 @@ KernelUse prefill(const plan::Attention& op, const ChooseContext& c) {
   }
   use.bindings.push_back(value_binding("out", op.out));
   use.bindings.push_back({"tiles", Bound::tiles});
+  add_sinks(use, c, op);
   use.grid.rows_per_y = 0;
   return use;
 }
@@ -212,6 +221,35 @@ std::vector<KernelUse> choose_op(const plan::RopeKv& op, plan::KernelClass,
   use.bindings.push_back(table_binding(c, "rope", op.rope));
   use.bindings.push_back(table_binding(c, "query_scale", op.query_scale));
   use.grid.x = op.num_heads + 2 * kv.num_kv_heads;
+  return {std::move(use)};
+}
+
+std::vector<KernelUse> choose_op(const plan::LatentKv& op, plan::KernelClass,
+                                 const ChooseContext& c) {
+  KernelUse use;
+  use.spec = {.label = "latent_kv", .file = "latent_kv.wgsl"};
+  use.spec.workgroup_size = {64, 1, 1};
+  use.spec.constants.emplace_back("LOGIT_ROWS", false);
+  use.bindings.push_back({"step_info", Bound::step});
+  add_kv(use, c, op.kv_layer, true);
+  const plan::Weight& rope = weight(c, op.rope);
+  auto& constants = use.spec.constants;
+  constants.emplace_back("HEADS", op.num_heads);
+  constants.emplace_back("OUT_STRIDE", value_stride(c.plan[op.out]));
+  constants.emplace_back("Q_LATENT_STRIDE", value_stride(c.plan[op.q_latent]));
+  constants.emplace_back("Q_ROPE_STRIDE", value_stride(c.plan[op.q_rope]));
+  constants.emplace_back("LATENT_STRIDE", value_stride(c.plan[op.latent]));
+  constants.emplace_back("K_ROPE_STRIDE", value_stride(c.plan[op.k_rope]));
+  constants.emplace_back("ROTARY_DIM", rope.cols);
+  constants.emplace_back("ROPE_STRIDE", static_cast<uint32_t>(round_up(rope.cols, 4)));
+  constants.emplace_back("INTERLEAVED", op.style == plan::RopeStyle::interleaved);
+  use.bindings.push_back(value_binding("out", op.out));
+  use.bindings.push_back(value_binding("q_latent", op.q_latent));
+  use.bindings.push_back(value_binding("q_rope", op.q_rope));
+  use.bindings.push_back(value_binding("latent", op.latent));
+  use.bindings.push_back(value_binding("k_rope", op.k_rope));
+  use.bindings.push_back(table_binding(c, "rope", op.rope));
+  use.grid.x = op.num_heads + 1;
   return {std::move(use)};
 }
 

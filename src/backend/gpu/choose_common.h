@@ -86,7 +86,15 @@ std::vector<KernelUse> choose_op(const plan::Linear& op, plan::KernelClass kerne
                                  const ChooseContext& c);
 std::vector<KernelUse> choose_op(const plan::RopeKv& op, plan::KernelClass kernel_class,
                                  const ChooseContext& c);
+std::vector<KernelUse> choose_op(const plan::LatentKv& op, plan::KernelClass kernel_class,
+                                 const ChooseContext& c);
 std::vector<KernelUse> choose_op(const plan::Attention& op, plan::KernelClass kernel_class,
+                                 const ChooseContext& c);
+std::vector<KernelUse> choose_op(const plan::Route& op, plan::KernelClass kernel_class,
+                                 const ChooseContext& c);
+std::vector<KernelUse> choose_op(const plan::ExpertLinear& op, plan::KernelClass kernel_class,
+                                 const ChooseContext& c);
+std::vector<KernelUse> choose_op(const plan::Combine& op, plan::KernelClass kernel_class,
                                  const ChooseContext& c);
 std::vector<KernelUse> choose_op(const plan::Sample& op, plan::KernelClass kernel_class,
                                  const ChooseContext& c);

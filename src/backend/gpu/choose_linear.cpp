@@ -123,6 +123,7 @@ void finish_int8(KernelUse& use, const plan::Linear& op, const Int8Tile& tile, u
   constants.emplace_back("TEAM_ROWS", tile_rows * team / invocations);
   constants.emplace_back("COL_TILE", tile.columns);
   constants.emplace_back("UNROLL", tile.unroll);
+  constants.emplace_back("X_WIDTH", cols);
   constants.emplace_back("X_RMS", op.x_norm_eps.has_value());
   constants.emplace_back("X_EPS", op.x_norm_eps.value_or(0.0F));
   set_tiles(use, div_up(rows, tile_rows));

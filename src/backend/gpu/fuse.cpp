@@ -22,6 +22,7 @@ struct CanQuantize {
   bool operator()(const plan::Norm& op) const { return op.group == plan[op.x].width; }
   bool operator()(const plan::Glu&) const { return true; }
   bool operator()(const plan::Activate&) const { return true; }
+  bool operator()(const plan::Gate&) const { return true; }
   bool operator()(const plan::Attention& op) const {
     return kernel_class == plan::KernelClass::decode &&
            resources.kv_layers[plan::index(op.kv_layer)].value_dim % 32 == 0;
@@ -48,6 +49,7 @@ struct CanNarrow {
   bool operator()(const plan::Norm& op) const { return op.group % 4 == 0; }
   bool operator()(const plan::Glu&) const { return true; }
   bool operator()(const plan::Activate&) const { return true; }
+  bool operator()(const plan::Gate&) const { return true; }
   bool operator()(const plan::Attention& op) const {
     return takes_matrices(op, resources, capabilities);
   }
@@ -91,9 +93,13 @@ class Fuser {
         weights_(weights),
         kept_(kept),
         readers_(plan.values.size(), 0),
+        linear_readers_(plan.values.size(), 0),
         eps_(plan.values.size(), 0.0F) {
     for (const plan::Op& op : plan.ops) {
-      for (const ValueId id : plan::inputs(op.body)) ++readers_[plan::index(id)];
+      for (const ValueId id : plan::inputs(op.body)) {
+        ++readers_[plan::index(id)];
+        if (std::holds_alternative<plan::Linear>(op.body)) ++linear_readers_[plan::index(id)];
+      }
     }
   }
 
@@ -108,6 +114,10 @@ class Fuser {
 
  private:
   bool is_kept(ValueId id) const { return std::ranges::find(kept_, id) != kept_.end(); }
+  // Only Linears apply the RMS factor of a norm that was drawn into another.
+  bool only_linears(ValueId id) const {
+    return linear_readers_[plan::index(id)] == readers_[plan::index(id)];
+  }
   bool only_reader(ValueId id) const { return readers_[plan::index(id)] == 1 && !is_kept(id); }
 
   // A Linear that reads a q8_rms value needs the norm's eps.
@@ -148,7 +158,10 @@ class Fuser {
 
   bool draw_into_linear(const plan::Norm& op) {
     plan::Linear* linear = linear_of(op.x);
-    if (linear == nullptr || is_kept(op.out) || op.kind != plan::NormKind::rms) return false;
+    if (linear == nullptr || is_kept(op.out) || !only_linears(op.out) ||
+        op.kind != plan::NormKind::rms) {
+      return false;
+    }
     linear->norm = {.out = op.out, .weight = op.weight, .weight_offset = op.weight_offset};
     result_.values[plan::index(op.out)].type = ValueType::q8_rms;
     eps_[plan::index(op.out)] = op.eps;
@@ -157,7 +170,9 @@ class Fuser {
 
   bool draw_into_linear(const plan::Glu& op) {
     plan::Linear* linear = linear_of(op.x);
-    if (linear == nullptr || linear->residual || !only_reader(op.x)) return false;
+    const bool plain =
+        op.groups == 1 && op.alpha == 1.0F && op.limit == 0.0F && op.up_offset == 0.0F;
+    if (linear == nullptr || linear->residual || !only_reader(op.x) || !plain) return false;
     linear->glu = op.activation;
     linear->out = op.out;
     return true;
@@ -172,8 +187,9 @@ class Fuser {
   const plan::Resources& resources_;
   std::span<const DeviceWeight> weights_;
   std::span<const ValueId> kept_;
-  std::vector<uint32_t> readers_;  // by value
-  std::vector<float> eps_;         // of the norm that made a q8_rms value
+  std::vector<uint32_t> readers_;         // by value
+  std::vector<uint32_t> linear_readers_;  // of them Linears
+  std::vector<float> eps_;                // of the norm that made a q8_rms value
 };
 
 }  // namespace

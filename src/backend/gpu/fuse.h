@@ -10,12 +10,14 @@
 namespace wisp::backend::webgpu {
 
 // The same plan with fewer ops; `kept` values are still made.
-// - A Quantize that is the only reader of a norm, an activation, a GLU or decode attention is drawn
-//   into that op, whose `out` is then the q8 value. The results have the same bits.
-// - A GLU, and a root mean square norm, that write q8 values are drawn into the Linear with q8
-//   inputs before them. The norm's RMS factor then multiplies the sums of the Linears that read it
-//   (plan::NormOut), so results differ by rounding.
-// - What norms, activations, GLUs and attention of the prefill class write only for cooperative
+// - A Quantize that is the only reader of a norm, an activation, a GLU, a gate or decode attention
+//   is drawn into that op, whose `out` is then the q8 value. The results have the same bits.
+// - A plain GLU (one group, no limit), and a root mean square norm that only Linears read, that
+//   write q8 values are drawn into the Linear with q8 inputs before them. The norm's RMS factor
+//   then multiplies the sums of the Linears that read it (plan::NormOut), so results differ by
+//   rounding.
+// - What norms, activations, GLUs, gates and attention of the prefill class write only for
+// cooperative
 //   matrices is written as f16, which is what those make of it: the same bits.
 plan::Plan fuse(const plan::Plan& plan, const plan::Resources& resources,
                 const gpu::Capabilities& capabilities, std::span<const DeviceWeight> weights,

@@ -48,6 +48,7 @@ PreparedPlan::PreparedPlan(gpu::Device& device, gpu::PipelineCache& cache, const
   if (const auto* sample = find_op<plan::Sample>(plan_)) logits_ = sample->logits;
   make_values();
   make_step_buffers();
+  make_expert_buffers();
   record();
 }
 
@@ -105,6 +106,22 @@ void PreparedPlan::make_step_buffers() {
     range_values_ = make(values, "attention ranges");
     range_stats_ = make(stats, "attention range sums");
   }
+}
+
+// One pair for all: an op's sorted items are used before those of the next.
+void PreparedPlan::make_expert_buffers() {
+  const uint32_t rows = std::max(plan_.max_columns, plan_.max_logits);
+  uint64_t tiles = 0;
+  uint64_t items = 0;
+  for (const plan::Op& op : plan_.ops) {
+    const auto* experts = std::get_if<plan::ExpertLinear>(&op.body);
+    if (experts == nullptr) continue;
+    tiles = std::max<uint64_t>(tiles, max_expert_tiles(*experts, rows));
+    items = std::max<uint64_t>(items, uint64_t{rows} * experts->top_k);
+  }
+  if (items == 0) return;
+  expert_tiles_ = make(tiles * 16, "expert tiles");
+  expert_items_ = make(items * 4, "expert items");
 }
 
 void PreparedPlan::record() {
@@ -194,6 +211,10 @@ gpu::Slice PreparedPlan::resolve(const Binding& binding) const {
       return whole(range_values_);
     case Bound::range_stats:
       return whole(range_stats_);
+    case Bound::expert_tiles:
+      return whole(expert_tiles_);
+    case Bound::expert_items:
+      return whole(expert_items_);
     case Bound::unused:
       return whole(unused_);
   }

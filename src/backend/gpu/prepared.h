@@ -89,6 +89,7 @@ class PreparedPlan {
                    gpu::BufferUse use = gpu::BufferUse::storage);
   void make_values();
   void make_step_buffers();
+  void make_expert_buffers();
   void record();
   gpu::Slice resolve(const Binding& binding) const;
   void check(const Step& step) const;
@@ -111,7 +112,7 @@ class PreparedPlan {
   std::vector<uint32_t> buffer_of_value_;
   gpu::Buffer step_info_, columns_, logit_columns_, tiles_, results_;
   gpu::Buffer sampling_, chunk_bests_, chunk_masses_, selections_, histograms_;
-  gpu::Buffer range_values_, range_stats_, unused_;
+  gpu::Buffer range_values_, range_stats_, expert_tiles_, expert_items_, unused_;
   uint64_t work_bytes_ = 0;
   uint64_t steps_timed_ = 0;
 

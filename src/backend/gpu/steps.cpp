@@ -114,11 +114,13 @@ void PreparedPlan::set_counts(Part& part, uint32_t rows) {
       part.recording.set_workgroups(item.step, 0, 0, 0);
       continue;
     }
-    const uint32_t y = item.grid.rows_per_y == 0
-                           ? tiles
-                           : static_cast<uint32_t>(ceil_div(rows, item.grid.rows_per_y));
-    part.recording.set_workgroups(item.step, item.grid.x, y,
-                                  item.grid.z_is_ranges ? info_.ranges : item.grid.z);
+    const Grid& grid = item.grid;
+    const uint32_t y =
+        grid.rows_per_y == 0
+            ? tiles
+            : static_cast<uint32_t>(ceil_div(rows * grid.row_items, grid.rows_per_y));
+    part.recording.set_workgroups(item.step, grid.x, y + grid.more_y,
+                                  grid.z_is_ranges ? info_.ranges : grid.z);
   }
 }
 

@@ -324,6 +324,8 @@ std::vector<OpCase> op_cases() {
   add_fused_cases(cases);
   add_pointwise_cases(cases);
   add_head_cases(cases);
+  add_expert_cases(cases);
+  add_latent_cases(cases);
   add_sample_cases(cases);
   return cases;
 }

@@ -141,6 +141,8 @@ void add_attention_cases(std::vector<OpCase>& cases);
 void add_fused_cases(std::vector<OpCase>& cases);
 void add_pointwise_cases(std::vector<OpCase>& cases);
 void add_head_cases(std::vector<OpCase>& cases);
+void add_expert_cases(std::vector<OpCase>& cases);
+void add_latent_cases(std::vector<OpCase>& cases);
 void add_sample_cases(std::vector<OpCase>& cases);
 
 }  // namespace wisp::backend::selftest

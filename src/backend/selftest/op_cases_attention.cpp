@@ -27,6 +27,7 @@ struct AttentionCase {
   plan::HeadNorm norm = {.eps = 1e-5F, .weight_offset = 1.0F};
   float clip = 0.0F;
   float softcap = 0.0F;
+  bool sinks = false;
   uint32_t window = 0;
   uint32_t max_positions = 144;
   std::vector<std::vector<uint32_t>> steps = {};  // columns of slot 0, 1, 2
@@ -87,6 +88,7 @@ OpCase attention_case(const AttentionCase& a, KernelClass kernel_class, DType kv
                             .num_heads = a.num_heads};
   attention.scale = 1.0F / std::sqrt(static_cast<float>(a.head_dim));
   attention.softcap = a.softcap;
+  if (a.sinks) attention.sinks = b.weight("sinks", DType::F32, 1, a.num_heads, 2.0F);
   attention.window = a.window;
   attention.f16_inputs = f16_inputs;
   b.op(attention);
@@ -248,6 +250,13 @@ void add_attention_cases(std::vector<OpCase>& cases) {
        .rotary_dim = 64,
        .window = 21,
        .steps = some_steps},
+      {.name = "sinks",
+       .num_heads = 4,
+       .num_kv_heads = 2,
+       .head_dim = 64,
+       .sinks = true,
+       .window = 30,
+       .steps = some_steps},
       {.name = "window_one", .num_heads = 2, .head_dim = 48, .window = 1, .steps = some_steps},
       // Past one and two split-KV ranges, then a wide window whose edge lies inside a range.
       {.name = "long",
@@ -280,6 +289,7 @@ void add_attention_cases(std::vector<OpCase>& cases) {
       {.name = "long_window",
        .num_heads = 2,
        .head_dim = 40,
+       .sinks = true,
        .window = 270,
        .max_positions = 640,
        .steps = {{80}, {80}, {80}, {15}, {1}, {1}, {80}, {80}, {80}, {14}, {1}, {1}, {3, 75}}},

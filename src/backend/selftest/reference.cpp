@@ -164,11 +164,11 @@ class Reference {
     }
   }
 
-  void rotate(const plan::RopeKv& op, double* head, uint32_t position) const {
-    const auto& table = at(*op.rope)[position];
+  void rotate(plan::WeightId rope, plan::RopeStyle style, double* head, uint32_t position) const {
+    const auto& table = at(rope)[position];
     const size_t pairs = table.size() / 2;
     for (size_t i = 0; i < pairs; ++i) {
-      const bool half = op.style == plan::RopeStyle::half;
+      const bool half = style == plan::RopeStyle::half;
       double& a = head[half ? i : 2 * i];
       double& b = head[half ? i + pairs : 2 * i + 1];
       const double cosine = table[2 * i];
@@ -209,7 +209,7 @@ class Reference {
       }
       if (!op.norm.after_rope) normalise_heads(op, kv, row.data());
       for (size_t h = 0; op.rope && h < op.num_heads + kv.num_kv_heads; ++h) {
-        rotate(op, row.data() + h * kv.head_dim, column.position);
+        rotate(*op.rope, op.style, row.data() + h * kv.head_dim, column.position);
       }
       if (op.norm.after_rope) normalise_heads(op, kv, row.data());
       for (size_t i = 0; op.query_scale && i < size_t{op.num_heads} * kv.head_dim; ++i) {
@@ -222,6 +222,34 @@ class Reference {
       auto& v = cached_values_[plan::index(op.kv_layer)][{column.slot, column.position}];
       k.assign(keys, keys + kv.num_kv_heads * kv.head_dim);
       v.assign(values, values + kv.num_kv_heads * kv.value_dim);
+      for (double& x : k) x = stored(x);
+      for (double& x : v) x = stored(x);
+    }
+  }
+
+  void apply(const plan::LatentKv& op) {
+    const plan::KvLayer& kv = case_.resources.kv_layers[plan::index(op.kv_layer)];
+    const uint32_t rotary_dim = kv.head_dim - kv.value_dim;
+    Matrix& out = at(op.out);
+    out.assign(step_->columns.size(), {});
+    for (size_t c = 0; c < step_->columns.size(); ++c) {
+      const Column& column = step_->columns[c];
+      // A latent with a part of its own that is rotated.
+      const auto joined = [&](const double* latent, const double* rotated) {
+        std::vector<double> row(latent, latent + kv.value_dim);
+        row.insert(row.end(), rotated, rotated + rotary_dim);
+        rotate(op.rope, op.style, row.data() + kv.value_dim, column.position);
+        return row;
+      };
+      for (uint32_t h = 0; h < op.num_heads; ++h) {
+        const auto head = joined(at(op.q_latent)[c].data() + h * kv.value_dim,
+                                 at(op.q_rope)[c].data() + h * rotary_dim);
+        out[c].insert(out[c].end(), head.begin(), head.end());
+      }
+      auto& k = keys_[plan::index(op.kv_layer)][{column.slot, column.position}];
+      auto& v = cached_values_[plan::index(op.kv_layer)][{column.slot, column.position}];
+      k = joined(at(op.latent)[c].data(), at(op.k_rope)[c].data());
+      v = at(op.latent)[c];
       for (double& x : k) x = stored(x);
       for (double& x : v) x = stored(x);
     }
@@ -248,8 +276,9 @@ class Reference {
           dot *= op.scale;
           scores.push_back(op.softcap > 0.0F ? op.softcap * std::tanh(dot / op.softcap) : dot);
         }
-        const double top = *std::max_element(scores.begin(), scores.end());
-        double total = 0.0;
+        const double sink = op.sinks ? at(*op.sinks)[0][h] : -HUGE_VAL;
+        const double top = std::max(sink, *std::max_element(scores.begin(), scores.end()));
+        double total = std::exp(sink - top);
         for (double& s : scores) total += s = std::exp(s - top);
         for (uint32_t p = first; p <= column.position; ++p) {
           const double* v = values.at({column.slot, p}).data() + kv_head * kv.value_dim;
@@ -326,7 +355,7 @@ class Reference {
     out.assign(x.size(), {});
     for (size_t c = 0; c < x.size(); ++c) {
       for (size_t s = 0; s < op.top_k; ++s) {
-        const size_t first = static_cast<size_t>(at(op.routes)[c][s]) * rows;
+        const size_t first = (op.routes ? static_cast<size_t>(at(*op.routes)[c][s]) : s) * rows;
         const double* from = x[c].data() + (x[c].size() > cols ? s * cols : 0);
         for (size_t r = first; r < first + rows; ++r) {
           double sum = op.bias ? at(*op.bias)[0][r] : 0.0;

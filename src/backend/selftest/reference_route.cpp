@@ -18,6 +18,7 @@ std::vector<size_t> ranking(const std::vector<double>& values) {
 
 std::vector<double> scores(plan::RouterScore kind, const std::vector<double>& logits) {
   std::vector<double> result;
+  result.reserve(logits.size());
   for (const double logit : logits) {
     result.push_back(kind == plan::RouterScore::sigmoid ? 1.0 / (1.0 + std::exp(-logit))
                                                         : std::exp(logit));
