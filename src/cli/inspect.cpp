@@ -68,8 +68,11 @@ std::string ranges_text(const std::vector<uint32_t>& numbers) {
 }
 
 uint64_t kv_bytes_per_token(const model::ModelConfig& config, formats::DType dtype) {
-  const uint64_t values = uint64_t{2} * config.num_kv_heads * config.head_dim;
-  return config.layers.size() * values * formats::row_bytes(dtype, 1);
+  uint64_t values = 0;
+  for (const plan::KvLayer& layer : model::kv_layers(config)) {
+    values += uint64_t{layer.num_kv_heads} * (layer.head_dim + layer.value_dim);
+  }
+  return values * formats::row_bytes(dtype, 1);
 }
 
 std::vector<plan::Plan> build_plans(const model::Model& model, const PlanFlags& flags) {

@@ -60,13 +60,22 @@ class Builder {
     return out;
   }
 
-  bool takes_int8(plan::WeightId id) const {
-    return options_.math == Math::fast && kernel_class_ == KernelClass::decode &&
-           formats::dtype_info(model_.weights.list[plan::index(id)].dtype).block_elements > 1;
+  bool is_quantised(plan::WeightId id) const {
+    return formats::dtype_info(model_.weights.list[plan::index(id)].dtype).block_elements > 1;
   }
 
-  bool f16_inputs() const {
+  bool takes_int8(plan::WeightId id) const {
+    return options_.math == Math::fast && kernel_class_ == KernelClass::decode && is_quantised(id);
+  }
+
+  bool fast_prefill() const {
     return options_.math == Math::fast && kernel_class_ == KernelClass::prefill;
+  }
+
+  // Where a model with experts has weights as they were trained, inputs stay exact: rounding them
+  // changes the choice of experts near ties, which is more than all else that it changes.
+  bool f16_inputs(plan::WeightId id) const {
+    return fast_prefill() && (is_quantised(id) || !model_.config.experts);
   }
 
   // residual + scale * (W x + bias), with the activations quantised first where the mode and the
@@ -89,7 +98,7 @@ class Builder {
                        .residual = residual,
                        .scale = scale,
                        .out_offset = offset,
-                       .f16_inputs = f16_inputs()},
+                       .f16_inputs = f16_inputs(part.weight)},
           name);
       offset += part.rows;
     }
@@ -113,27 +122,125 @@ class Builder {
     const std::string prefix = fmt::format("layer.{}.", index);
     const ValueId normed = norm(x, w.attention_norm, prefix + "attn.norm");
     const ValueId attended =
-        norm(attention(normed, index, prefix), w.attention_sub_norm, prefix + "attn.sub_norm");
+        norm(w.latent ? latent_attention(normed, index, prefix) : attention(normed, index, prefix),
+             w.attention_sub_norm, prefix + "attn.sub_norm");
     const ValueId sum =
         add_projected(x, attended, w.o_proj, w.attention_post_norm, prefix + "attn.o");
     const ValueId ffn_x =
         residual == Residual::parallel_shared
             ? normed
             : norm(residual == Residual::parallel ? x : sum, w.ffn_norm, prefix + "ffn.norm");
-    const ValueId inner = norm(ffn(ffn_x, w, prefix), w.ffn_sub_norm, prefix + "ffn.sub_norm");
+    if (w.experts) return add_experts(sum, ffn_x, w, prefix);
+    const ValueId inner = norm(ffn(ffn_x, w.up, model_.config.intermediate_size, prefix + "ffn."),
+                               w.ffn_sub_norm, prefix + "ffn.sub_norm");
     return add_projected(sum, inner, w.down_proj, w.ffn_post_norm, prefix + "ffn.down");
   }
 
   // What down_proj reads.
-  ValueId ffn(ValueId x, const LayerWeights& w, const std::string& prefix) {
+  ValueId ffn(ValueId x, const Projection& up, uint32_t width, const std::string& prefix) {
+    const ValueId rows = linear(x, up, prefix + (model_.config.gated_ffn ? "gate_up" : "up"));
+    return activate(rows, width, 1, prefix);
+  }
+
+  // `groups` networks' inner values side by side.
+  ValueId activate(ValueId x, uint32_t width, uint32_t groups, const std::string& prefix) {
     const ModelConfig& c = model_.config;
-    const ValueId up = linear(x, w.up, prefix + (c.gated_ffn ? "ffn.gate_up" : "ffn.up"));
-    const ValueId out = value(prefix + "ffn.act", c.intermediate_size);
+    const ValueId out = value(prefix + "act", groups * width);
     if (c.gated_ffn) {
-      add(plan::Glu{.x = up, .out = out, .activation = c.activation}, prefix + "ffn.glu");
+      add(plan::Glu{.x = x,
+                    .out = out,
+                    .activation = c.activation,
+                    .groups = groups,
+                    .alpha = c.glu_alpha,
+                    .limit = c.glu_limit,
+                    .up_offset = c.glu_up_offset},
+          prefix + "glu");
     } else {
-      add(plan::Activate{.x = up, .out = out, .activation = c.activation}, prefix + "ffn.act");
+      add(plan::Activate{.x = x, .out = out, .activation = c.activation}, prefix + "act");
     }
+    return out;
+  }
+
+  // The residual stream with what the chosen experts make of x, and the shared network where there
+  // is one.
+  ValueId add_experts(ValueId stream, ValueId x, const LayerWeights& layer,
+                      const std::string& prefix) {
+    const ExpertsConfig& e = *model_.config.experts;
+    const ExpertWeights& w = *layer.experts;
+    const std::string name = prefix + "experts.";
+    const ValueId routes = route(x, w, name);
+    const ValueId up = expert_linear(x, routes, w.up, name + "up");
+    const ValueId inner = activate(up, e.intermediate_size, e.top_k, name);
+    const ValueId down = expert_linear(inner, routes, w.down, name + "down");
+    if (w.shared_up) stream = add_shared(stream, x, w, prefix + "shared.");
+    const ValueId out = value(name + "out", model_.config.hidden_size);
+    add(plan::Combine{.x = down,
+                      .routes = routes,
+                      .out = out,
+                      .residual = stream,
+                      .scale = model_.config.residual_scale},
+        name + "combine");
+    return out;
+  }
+
+  // Routing is exact in every mode: near a tie rounding would choose other experts.
+  ValueId route(ValueId x, const ExpertWeights& w, const std::string& name) {
+    const ExpertsConfig& e = *model_.config.experts;
+    const ValueId logits = value(name + "logits", e.num_experts);
+    add(plan::Linear{.x = x,
+                     .weight = w.router.parts[0].weight,
+                     .out = logits,
+                     .bias = w.router.parts[0].bias,
+                     .residual = {}},
+        name + "router");
+    const ValueId routes = value(name + "routes", 2 * e.top_k);
+    add(plan::Route{.logits = logits,
+                    .out = routes,
+                    .top_k = e.top_k,
+                    .score = e.score,
+                    .bias = w.correction,
+                    .num_groups = e.num_groups,
+                    .top_groups = e.top_groups,
+                    .group_score = e.group_score,
+                    .normalise = e.normalise,
+                    .scale = e.scale},
+        name + "route");
+    return routes;
+  }
+
+  ValueId expert_linear(ValueId x, ValueId routes, const ExpertMatrix& matrix,
+                        const std::string& name) {
+    const ExpertsConfig& e = *model_.config.experts;
+    const bool int8 = takes_int8(matrix.weight);
+    const ValueId out = value(name, e.top_k * matrix.rows);
+    ValueId from = x;
+    if (int8) {
+      from = value(name + ".q8", plan_[x].width, ValueType::q8);
+      add(plan::Quantize{.x = x, .out = from}, name + ".quantize");
+    }
+    add(plan::ExpertLinear{.x = from,
+                           .routes = routes,
+                           .weight = matrix.weight,
+                           .out = out,
+                           .num_experts = e.num_experts,
+                           .top_k = e.top_k,
+                           .bias = matrix.bias,
+                           .f16_inputs = f16_inputs(matrix.weight)},
+        name);
+    return out;
+  }
+
+  ValueId add_shared(ValueId stream, ValueId x, const ExpertWeights& w, const std::string& name) {
+    const ExpertsConfig& e = *model_.config.experts;
+    const float scale = model_.config.residual_scale;
+    const ValueId inner = ffn(x, *w.shared_up, e.shared_intermediate_size, name);
+    if (!w.shared_gate) return linear(inner, w.shared_down, name + "down", stream, scale);
+    const ValueId down = linear(inner, w.shared_down, name + "down");
+    const ValueId gate = linear(x, *w.shared_gate, name + "gate");
+    const ValueId gated = value(name + "gated", plan_[down].width);
+    add(plan::Gate{.x = down, .gate = gate, .out = gated}, name + "gated");
+    const ValueId out = value(name + "sum", plan_[stream].width);
+    add(plan::Add{.a = stream, .b = gated, .out = out, .scale = scale}, name + "add");
     return out;
   }
 
@@ -168,12 +275,66 @@ class Builder {
                         .out = out,
                         .kv_layer = plan::KvLayerId{index},
                         .num_heads = c.num_heads,
+                        .sinks = w.sinks,
                         .scale = c.attention_scale,
                         .softcap = c.attention_softcap,
                         .window = c.layers[index].window,
-                        .f16_inputs = f16_inputs()},
+                        .f16_inputs = fast_prefill()},
         prefix + "attn");
     return out;
+  }
+
+  // out[:, h] = W_h x[:, h].
+  ValueId head_linear(ValueId x, plan::WeightId weight, const std::string& name) {
+    const uint32_t heads = model_.config.num_heads;
+    const uint32_t rows = model_.weights.list[plan::index(weight)].rows;
+    const ValueId out = value(name, rows);
+    add(plan::ExpertLinear{.x = x,
+                           .routes = {},
+                           .weight = weight,
+                           .out = out,
+                           .num_experts = heads,
+                           .top_k = heads,
+                           .f16_inputs = f16_inputs(weight)},
+        name);
+    return out;
+  }
+
+  // The heads work on the latents themselves: their keys' matrices are applied to the queries,
+  // their values' matrices to what attention gives.
+  ValueId latent_attention(ValueId x, uint32_t index, const std::string& prefix) {
+    const ModelConfig& c = model_.config;
+    const LatentConfig& l = *c.latent;
+    const LatentWeights& w = *model_.layers[index].latent;
+    const std::string name = prefix + "attn.";
+    const ValueId from =
+        w.q_a ? norm(linear(x, *w.q_a, name + "q_a"), w.q_a_norm, name + "q_a.norm") : x;
+    const ValueId q_nope = linear(from, w.q_nope, name + "q_nope");
+    const ValueId q_rope = linear(from, w.q_rope, name + "q_rope");
+    const ValueId latent =
+        norm(linear(x, w.kv_latent, name + "kv_a"), w.kv_norm, name + "kv_a.norm");
+    const ValueId k_rope = linear(x, w.k_rope, name + "k_rope");
+    const uint32_t head_dim = l.kv_rank + l.rope_dim;
+    const ValueId q = value(name + "q", c.num_heads * head_dim);
+    add(plan::LatentKv{.q_latent = head_linear(q_nope, w.heads.k, name + "q_latent"),
+                       .q_rope = q_rope,
+                       .latent = latent,
+                       .k_rope = k_rope,
+                       .out = q,
+                       .kv_layer = plan::KvLayerId{index},
+                       .num_heads = c.num_heads,
+                       .rope = *model_.rope,
+                       .style = c.rope.style},
+        name + "latent_kv");
+    const ValueId out = value(name + "out", c.num_heads * l.kv_rank);
+    add(plan::Attention{.q = q,
+                        .out = out,
+                        .kv_layer = plan::KvLayerId{index},
+                        .num_heads = c.num_heads,
+                        .scale = c.attention_scale,
+                        .f16_inputs = fast_prefill()},
+        prefix + "attn");
+    return head_linear(out, w.heads.v, name + "v");
   }
 
   // The head works on the columns that want logits, always in the decode class.

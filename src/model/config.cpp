@@ -45,6 +45,19 @@ void check_experts(const ExpertsConfig& e) {
   if (e.top_k > choice) fail("{} of {} experts are chosen", e.top_k, choice);
 }
 
+void check_latent(const LatentConfig& latent, uint32_t head_dim) {
+  if (latent.q_rank > kMaxDim) fail("q_lora_rank is {}", latent.q_rank);
+  expect_range("kv_lora_rank", latent.kv_rank, 4096);
+  expect_range("qk_nope_head_dim", latent.nope_dim, 4096);
+  expect_range("qk_rope_head_dim", latent.rope_dim, 4096);
+  expect_range("v_head_dim", latent.value_dim, 4096);
+  if (latent.kv_rank % 2 != 0) fail("kv_lora_rank {} is odd", latent.kv_rank);
+  if (latent.nope_dim + latent.rope_dim != head_dim) {
+    fail("head_dim {} is not qk_nope_head_dim {} + qk_rope_head_dim {}", head_dim, latent.nope_dim,
+         latent.rope_dim);
+  }
+}
+
 void check_rope(const RopeConfig& rope, const ModelConfig& c) {
   if (rope.rotary_dim == 0 || rope.rotary_dim % 2 != 0 || rope.rotary_dim > c.head_dim) {
     fail("rotary_dim is {}, expected an even number up to head_dim {}", rope.rotary_dim,
@@ -122,6 +135,7 @@ void check(const ModelConfig& c) {
     if (!(limit >= 0.0F) || !std::isfinite(limit)) fail("a soft cap or clip is {}", limit);
   }
   if (c.experts) check_experts(*c.experts);
+  if (c.latent) check_latent(*c.latent, c.head_dim);
   check_rope(c.rope, c);
   if (c.local_rope) check_rope(*c.local_rope, c);
   if (c.query_scale_beta != 0.0F && c.query_scale_context == 0) {

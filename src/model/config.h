@@ -72,6 +72,16 @@ struct ExpertsConfig {
   plan::GroupScore group_score = plan::GroupScore::best;
 };
 
+// Multi-head latent attention: keys and values of all heads are made of one latent. head_dim is
+// nope_dim + rope_dim.
+struct LatentConfig {
+  uint32_t q_rank = 0;     // of the latent that queries are made of; 0: of the hidden state itself
+  uint32_t kv_rank = 0;    // elements of the latent
+  uint32_t nope_dim = 0;   // elements of a head that do not rotate
+  uint32_t rope_dim = 0;   // those that do
+  uint32_t value_dim = 0;  // of a head
+};
+
 // How q and k are normalised.
 enum class QkNorm : uint8_t {
   none,
@@ -118,12 +128,13 @@ struct ModelConfig {
   plan::Activation activation = plan::Activation::silu;
   bool gated_ffn = true;       // down(act(gate(x)) * up(x)), else down(act(up(x)))
   bool fused_gate_up = false;  // one tensor: gate, up
-  float glu_alpha = 1.0F;       // see plan::Glu, likewise the next two
+  float glu_alpha = 1.0F;      // see plan::Glu, likewise the next two
   float glu_limit = 0.0F;
   float glu_up_offset = 0.0F;
   std::optional<ExpertsConfig> experts;
+  std::optional<LatentConfig> latent;
   bool attention_sinks = false;  // a score for each head that takes part in the softmax
-  bool transposed = false;     // projections are stored [columns, rows]
+  bool transposed = false;       // projections are stored [columns, rows]
   bool tie_word_embeddings = false;
   bool learned_positions = false;
   float qkv_clip = 0.0F;  // 0: none; likewise the soft caps
@@ -164,6 +175,10 @@ void visit_fields(const ModelConfig& c, Visit&& visit) {
   if (c.residual_scale != 1.0F) visit("residual_scale", c.residual_scale);
   if (c.logit_scale != 1.0F) visit("logit_scale", c.logit_scale);
   if (c.qkv_clip != 0.0F) visit("qkv_clip", c.qkv_clip);
+  if (c.latent) {
+    visit("q_lora_rank", c.latent->q_rank);
+    visit("kv_lora_rank", c.latent->kv_rank);
+  }
   if (c.experts) {
     visit("num_experts", c.experts->num_experts);
     visit("num_experts_per_token", c.experts->top_k);

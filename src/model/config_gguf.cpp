@@ -24,13 +24,14 @@ void read_scaling(const GgufFields& fields, RopeConfig& rope) {
     rope.scaling = factor ? RopeScaling::linear : RopeScaling::none;
   } else if (*type == "yarn") {
     rope.scaling = RopeScaling::yarn;
+  } else if (*type == "longrope") {
+    rope.scaling = RopeScaling::longrope;
   } else if (*type != "none") {
     fail("{}.rope.scaling.type: '{}' is not supported", fields.arch(), *type);
   }
-  const double amplitude = fields.get_number("rope.scaling.attn_factor").value_or(1.0);
-  if (amplitude != 1.0) {
-    fail("{}.rope.scaling.attn_factor: {} is not supported", fields.arch(), amplitude);
-  }
+  // Written for longrope, whatever the type says.
+  const std::optional<double> amplitude = get_nonzero(fields, "rope.scaling.attn_factor");
+  if (amplitude && *amplitude != 1.0) rope.attention_factor = amplitude;
 }
 
 void read_rope(const GgufFields& fields, ModelConfig& c) {
@@ -43,7 +44,8 @@ void read_rope(const GgufFields& fields, ModelConfig& c) {
   c.rope.beta_slow = fields.get_number("rope.scaling.yarn_beta_slow").value_or(c.rope.beta_slow);
   // The converter stores attention_factor here. llama.cpp's own writer always writes 1, beside an
   // ext_factor below 0 for "not set": the factor is to be computed then.
-  if (fields.get_number("rope.scaling.yarn_ext_factor").value_or(1.0) >= 0.0) {
+  if (c.rope.scaling == RopeScaling::yarn &&
+      fields.get_number("rope.scaling.yarn_ext_factor").value_or(1.0) >= 0.0) {
     c.rope.attention_factor = fields.get_number("rope.scaling.yarn_attn_factor");
   }
 }
@@ -90,7 +92,7 @@ ModelConfig read_gguf_config(const GgufFields& fields) {
   if (c.num_layers > 4096) fail("metadata key '{}.block_count' is {}", fields.arch(), c.num_layers);
   c.head_dim = fields.get_uint("attention.key_length").value_or(c.hidden_size / c.num_heads);
   const uint32_t value_dim = fields.get_uint("attention.value_length").value_or(c.head_dim);
-  if (value_dim != c.head_dim) {
+  if (value_dim != c.head_dim && !fields.get_uint("attention.kv_lora_rank")) {
     fail("{}.attention.value_length {} differs from the key length {}: not supported",
          fields.arch(), value_dim, c.head_dim);
   }
@@ -111,8 +113,7 @@ void read_gguf_experts(const GgufFields& fields, ModelConfig& c) {
   ExpertsConfig& e = c.experts.emplace();
   e.num_experts = fields.require_uint("expert_count");
   e.top_k = fields.require_uint("expert_used_count");
-  e.intermediate_size =
-      fields.get_uint("expert_feed_forward_length").value_or(c.intermediate_size);
+  e.intermediate_size = fields.get_uint("expert_feed_forward_length").value_or(c.intermediate_size);
   e.layout = ExpertLayout::stacked;
   for (LayerConfig& layer : c.layers) layer.experts = true;
 }

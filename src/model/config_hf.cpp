@@ -175,6 +175,20 @@ std::optional<std::string> JsonFields::get_string(std::string_view key) const {
   return value->get<std::string>();
 }
 
+std::vector<uint32_t> JsonFields::get_uints(std::string_view key) const {
+  const json* list = find(key);
+  std::vector<uint32_t> result;
+  if (list == nullptr) return result;
+  if (!list->is_array()) fail("field '{}': expected a list, found {}", key, shown(*list));
+  for (const json& item : *list) {
+    if (!item.is_number_unsigned() || item.get<uint64_t>() > UINT32_MAX) {
+      fail("field '{}': expected whole numbers, found {}", key, shown(item));
+    }
+    result.push_back(item.get<uint32_t>());
+  }
+  return result;
+}
+
 uint32_t JsonFields::require_uint(std::string_view key) const {
   const std::optional<uint32_t> value = get_uint(key);
   if (!value) fail("field '{}' is missing", key);

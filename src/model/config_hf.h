@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/config.h"
 
@@ -23,6 +24,7 @@ class JsonFields {
   std::optional<double> get_number(std::string_view key) const;
   std::optional<bool> get_bool(std::string_view key) const;
   std::optional<std::string> get_string(std::string_view key) const;
+  std::vector<uint32_t> get_uints(std::string_view key) const;  // empty: absent
   uint32_t require_uint(std::string_view key) const;
   double require_number(std::string_view key) const;
   const nlohmann::json* find(std::string_view key) const;  // nullptr: absent or null

@@ -88,20 +88,31 @@ class LayerResolver {
   LayerWeights resolve() {
     const Rows o_proj[] = {{Role::o_proj, c_.hidden_size}};
     const Rows down[] = {{Role::down_proj, c_.hidden_size}};
-    const uint32_t q_rows = c_.num_heads * c_.head_dim;
+    const uint32_t out_cols = c_.num_heads * (c_.latent ? c_.latent->value_dim : c_.head_dim);
     LayerWeights w;
     w.attention_norm = norm(c_.pre_norms, Role::attention_norm, c_.hidden_size);
-    w.qkv = qkv();
+    if (c_.latent) {
+      w.latent = latent(*c_.latent);
+    } else {
+      w.qkv = qkv();
+    }
     w.q_norm = head_norm(Role::q_norm, c_.num_heads);
     w.k_norm = head_norm(Role::k_norm, c_.num_kv_heads);
-    w.attention_sub_norm = norm(c_.sub_norms, Role::attention_sub_norm, q_rows);
-    w.o_proj = resolver_.projection(o_proj, layer_, q_rows);
+    if (c_.attention_sinks) {
+      w.sinks = resolver_.bare_vector(Role::attention_sinks, layer_, c_.num_heads);
+    }
+    w.attention_sub_norm = norm(c_.sub_norms, Role::attention_sub_norm, out_cols);
+    w.o_proj = resolver_.projection(o_proj, layer_, out_cols);
     w.attention_post_norm = norm(c_.post_norms, Role::attention_post_norm, c_.hidden_size);
     const bool own_norm = c_.pre_norms && c_.residual != Residual::parallel_shared;
     w.ffn_norm = norm(own_norm, Role::ffn_norm, c_.hidden_size);
-    w.up = up();
-    w.ffn_sub_norm = norm(c_.sub_norms, Role::ffn_sub_norm, c_.intermediate_size);
-    w.down_proj = resolver_.projection(down, layer_, c_.intermediate_size);
+    if (c_.layers[layer_].experts) {
+      w.experts = experts();
+    } else {
+      w.up = up();
+      w.ffn_sub_norm = norm(c_.sub_norms, Role::ffn_sub_norm, c_.intermediate_size);
+      w.down_proj = resolver_.projection(down, layer_, c_.intermediate_size);
+    }
     w.ffn_post_norm = norm(c_.post_norms, Role::ffn_post_norm, c_.hidden_size);
     return w;
   }
@@ -116,7 +127,11 @@ class LayerResolver {
   Projection qkv() {
     const uint32_t q_rows = c_.num_heads * c_.head_dim;
     const uint32_t kv_rows = c_.num_kv_heads * c_.head_dim;
-    switch (c_.qkv_layout) {
+    // Some files of a family have one tensor, some three.
+    const bool one =
+        c_.qkv_layout != QkvLayout::separate &&
+        (resolver_.has(Role::qkv_proj, layer_) || !resolver_.has(Role::q_proj, layer_));
+    switch (one ? c_.qkv_layout : QkvLayout::separate) {
       case QkvLayout::separate: {
         const Rows rows[] = {
             {Role::q_proj, q_rows}, {Role::k_proj, kv_rows}, {Role::v_proj, kv_rows}};
@@ -127,9 +142,39 @@ class LayerResolver {
         return resolver_.projection(rows, layer_, c_.hidden_size);
       }
       case QkvLayout::grouped:
-        return resolver_.fused(Role::qkv_proj, layer_, grouped_rows(c_), c_.hidden_size);
+        return resolver_.select(Role::qkv_proj, layer_, q_rows + 2 * kv_rows, grouped_rows(c_),
+                                c_.hidden_size);
     }
     return {};
+  }
+
+  LatentWeights latent(const LatentConfig& l) {
+    // Of each head the part that does not rotate, then that which does.
+    std::vector<RowRange> nope;
+    std::vector<RowRange> rotated;
+    for (uint32_t h = 0; h < c_.num_heads; ++h) {
+      nope.push_back({h * c_.head_dim, l.nope_dim});
+      rotated.push_back({h * c_.head_dim + l.nope_dim, l.rope_dim});
+    }
+    const Role q_role = l.q_rank != 0 ? Role::q_b_proj : Role::q_proj;
+    const uint32_t q_cols = l.q_rank != 0 ? l.q_rank : c_.hidden_size;
+    const uint32_t q_rows = c_.num_heads * c_.head_dim;
+    const RowRange kv[] = {{0, l.kv_rank}};
+    const RowRange k[] = {{l.kv_rank, l.rope_dim}};
+    LatentWeights w;
+    if (l.q_rank != 0) {
+      const Rows q_a[] = {{Role::q_a_proj, l.q_rank}};
+      w.q_a = resolver_.projection(q_a, layer_, c_.hidden_size);
+      w.q_a_norm = resolver_.norm(Role::q_a_norm, layer_, l.q_rank, c_.norm);
+    }
+    w.q_nope = resolver_.select(q_role, layer_, q_rows, nope, q_cols);
+    w.q_rope = resolver_.select(q_role, layer_, q_rows, rotated, q_cols);
+    const uint32_t kv_rows = l.kv_rank + l.rope_dim;
+    w.kv_latent = resolver_.select(Role::kv_a_proj, layer_, kv_rows, kv, c_.hidden_size);
+    w.k_rope = resolver_.select(Role::kv_a_proj, layer_, kv_rows, k, c_.hidden_size);
+    w.kv_norm = resolver_.norm(Role::kv_a_norm, layer_, l.kv_rank, c_.norm);
+    w.heads = resolver_.latent_heads(layer_, c_.num_heads, l);
+    return w;
   }
 
   std::optional<plan::WeightId> head_norm(Role role, uint32_t heads) {
@@ -155,6 +200,37 @@ class LayerResolver {
                          {Role::up_proj, c_.intermediate_size}};
     return resolver_.projection(std::span(rows).subspan(c_.gated_ffn ? 0 : 1), layer_,
                                 c_.hidden_size);
+  }
+
+  ExpertWeights experts() {
+    ensure(c_.experts.has_value(), "layers of experts have their config");
+    const ExpertsConfig& e = *c_.experts;
+    const Rows router[] = {{Role::router, e.num_experts}};
+    const Rows gate_up[] = {{Role::expert_gate, e.intermediate_size},
+                            {Role::expert_up, e.intermediate_size}};
+    const Rows fused[] = {{Role::expert_gate_up, 2 * e.intermediate_size}};
+    const Rows down[] = {{Role::expert_down, c_.hidden_size}};
+    std::span<const Rows> up = gate_up;
+    if (!c_.gated_ffn) up = up.subspan(1);
+    if (e.layout == ExpertLayout::transposed_interleaved) up = fused;
+    ExpertWeights w;
+    w.router = resolver_.projection(router, layer_, c_.hidden_size);
+    if (e.correction_bias) {
+      w.correction = resolver_.bare_vector(Role::router_correction, layer_, e.num_experts);
+    }
+    w.up = resolver_.experts(up, layer_, e.num_experts, c_.hidden_size, e.layout);
+    w.down = resolver_.experts(down, layer_, e.num_experts, e.intermediate_size, e.layout);
+    if (e.shared_intermediate_size != 0) {
+      const Rows shared_up[] = {{Role::shared_gate, e.shared_intermediate_size},
+                                {Role::shared_up, e.shared_intermediate_size}};
+      const Rows shared_down[] = {{Role::shared_down, c_.hidden_size}};
+      const Rows shared_gate[] = {{Role::shared_expert_gate, 1}};
+      w.shared_up = resolver_.projection(std::span(shared_up).subspan(c_.gated_ffn ? 0 : 1), layer_,
+                                         c_.hidden_size);
+      w.shared_down = resolver_.projection(shared_down, layer_, e.shared_intermediate_size);
+      if (e.shared_gate) w.shared_gate = resolver_.projection(shared_gate, layer_, c_.hidden_size);
+    }
+    return w;
   }
 
   WeightResolver& resolver_;
@@ -222,6 +298,13 @@ TensorNames tensor_names(const formats::Checkpoint& checkpoint, const Arch& arch
 
 }  // namespace
 
+std::vector<plan::KvLayer> kv_layers(const ModelConfig& c) {
+  const LatentConfig* l = c.latent ? &*c.latent : nullptr;
+  const plan::KvLayer layer = l != nullptr ? plan::KvLayer{1, l->kv_rank + l->rope_dim, l->kv_rank}
+                                           : plan::KvLayer{c.num_kv_heads, c.head_dim, c.head_dim};
+  return std::vector<plan::KvLayer>(c.num_layers, layer);
+}
+
 ModelConfig read_config(const formats::Checkpoint& checkpoint) {
   const bool gguf = checkpoint.kind() == formats::CheckpointKind::gguf;
   ModelConfig config = gguf ? read_config_gguf(checkpoint) : read_config_hf(checkpoint);
@@ -241,7 +324,7 @@ Model load_model(const formats::Checkpoint& checkpoint, const ModelOptions& opti
   add_tables(resolver, model, options.context != 0 ? options.context : c.max_position_embeddings);
   model.weights = std::move(resolver).finish();
   model.resources.weights = model.weights.list;
-  model.resources.kv_layers.assign(c.num_layers, {c.num_kv_heads, c.head_dim, c.head_dim});
+  model.resources.kv_layers = kv_layers(c);
   model.resources.kv_dtype = options.kv_dtype;
   model.resources.vocab_size = c.vocab_size;
   return model;

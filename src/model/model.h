@@ -13,6 +13,18 @@
 
 namespace wisp::model {
 
+// Latent attention's weights, in place of qkv.
+struct LatentWeights {
+  std::optional<Projection> q_a;
+  NormWeights q_a_norm;
+  Projection q_nope;
+  Projection q_rope;
+  Projection kv_latent;
+  NormWeights kv_norm;
+  Projection k_rope;
+  WeightResolver::LatentHeads heads;
+};
+
 // The experts of a layer, and the network beside them that all tokens take.
 struct ExpertWeights {
   Projection router;
@@ -28,6 +40,7 @@ struct ExpertWeights {
 struct LayerWeights {
   std::optional<NormWeights> attention_norm;
   Projection qkv;
+  std::optional<LatentWeights> latent;
   std::optional<plan::WeightId> q_norm;
   std::optional<plan::WeightId> k_norm;
   std::optional<plan::WeightId> sinks;
@@ -41,6 +54,9 @@ struct LayerWeights {
   std::optional<ExpertWeights> experts;  // in place of up and down_proj
   std::optional<NormWeights> ffn_post_norm;
 };
+
+// What the cache of each layer holds.
+std::vector<plan::KvLayer> kv_layers(const ModelConfig& config);
 
 struct ModelOptions {
   uint32_t context = 0;  // positions that the rope tables cover; 0: the model's

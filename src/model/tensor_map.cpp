@@ -16,7 +16,7 @@ struct Row {
   std::string_view gguf;
 };
 
-constexpr std::array<Row, 35> kRows = {{
+constexpr std::array<Row, 43> kRows = {{
     {Role::token_embedding, "model.embed_tokens", "token_embd"},
     {Role::position_embedding, "", "position_embd"},
     {Role::output_norm, "model.norm", "output_norm"},
@@ -42,6 +42,14 @@ constexpr std::array<Row, 35> kRows = {{
     {Role::ffn_sub_norm, "model.layers.{}.mlp.ffn_sub_norm", "blk.{}.ffn_sub_norm"},
     {Role::ffn_post_norm, "model.layers.{}.post_feedforward_layernorm", "blk.{}.post_ffw_norm"},
     {Role::attention_sinks, "model.layers.{}.self_attn.sinks", "blk.{}.attn_sinks"},
+    {Role::q_a_proj, "model.layers.{}.self_attn.q_a_proj", "blk.{}.attn_q_a"},
+    {Role::q_a_norm, "model.layers.{}.self_attn.q_a_layernorm", "blk.{}.attn_q_a_norm"},
+    {Role::q_b_proj, "model.layers.{}.self_attn.q_b_proj", "blk.{}.attn_q_b"},
+    {Role::kv_a_proj, "model.layers.{}.self_attn.kv_a_proj_with_mqa", "blk.{}.attn_kv_a_mqa"},
+    {Role::kv_a_norm, "model.layers.{}.self_attn.kv_a_layernorm", "blk.{}.attn_kv_a_norm"},
+    {Role::kv_b_proj, "model.layers.{}.self_attn.kv_b_proj", "blk.{}.attn_kv_b"},
+    {Role::k_b_proj, "", "blk.{}.attn_k_b"},
+    {Role::v_b_proj, "", "blk.{}.attn_v_b"},
     {Role::router, "model.layers.{}.mlp.gate", "blk.{}.ffn_gate_inp"},
     {Role::router_correction, "model.layers.{}.mlp.gate.e_score_correction_bias",
      "blk.{}.exp_probs_b.bias"},

@@ -188,19 +188,19 @@ Projection WeightResolver::projection(std::span<const Rows> roles, uint32_t laye
   return result;
 }
 
-Projection WeightResolver::fused(Role role, uint32_t layer, std::span<const RowRange> order,
-                                 uint32_t cols) {
+Projection WeightResolver::select(Role role, uint32_t layer, uint32_t total_rows,
+                                  std::span<const RowRange> order, uint32_t cols) {
   Projection result;
   for (const RowRange& range : order) result.rows += range.rows;
-  const std::optional<Matrix> matrix = take_projection(role, layer, result.rows, cols);
-  const uint64_t bias_shape[] = {result.rows};
+  const std::optional<Matrix> matrix = take_projection(role, layer, total_rows, cols);
+  const uint64_t bias_shape[] = {total_rows};
   const std::string bias_name = name(role, layer, ".bias");
   const formats::TensorView* bias = take(bias_name, bias_shape, false);
   if (!matrix) return result;
-  const size_t row_bytes = matrix->data.size() / result.rows;
+  const size_t row_bytes = matrix->data.size() / total_rows;
+  const std::vector<std::byte> all = bias != nullptr ? f32_bytes(*bias) : std::vector<std::byte>{};
   backend::WeightParts parts;
   std::vector<std::byte> bias_bytes;
-  const std::vector<std::byte> all = bias != nullptr ? f32_bytes(*bias) : bias_bytes;
   for (const RowRange& range : order) {
     parts.push_back(matrix->data.subspan(range.first * row_bytes, range.rows * row_bytes));
     if (bias == nullptr) continue;
@@ -208,11 +208,201 @@ Projection WeightResolver::fused(Role role, uint32_t layer, std::span<const RowR
         std::span(all).subspan(range.first * sizeof(float), range.rows * sizeof(float));
     bias_bytes.insert(bias_bytes.end(), values.begin(), values.end());
   }
-  Projection::Part part{.rows = result.rows};
+  Projection::Part part{.weight = {}, .bias = {}, .rows = result.rows};
   part.weight =
       add({std::string(matrix->name), matrix->dtype, result.rows, cols}, std::move(parts));
   if (bias != nullptr) part.bias = add_f32(bias_name, 1, result.rows, std::move(bias_bytes));
   result.parts.push_back(part);
+  return result;
+}
+
+WeightResolver::LatentHeads WeightResolver::latent_heads(uint32_t layer, uint32_t num_heads,
+                                                         const LatentConfig& latent) {
+  if (!names_.has(Role::k_b_proj, layer)) return split_kv_b(layer, num_heads, latent);
+  const Rows k[] = {{Role::k_b_proj, latent.kv_rank}};
+  const Rows v[] = {{Role::v_b_proj, latent.value_dim}};
+  return {stacked_experts(k, layer, num_heads, latent.nope_dim).weight,
+          stacked_experts(v, layer, num_heads, latent.kv_rank).weight};
+}
+
+WeightResolver::LatentHeads WeightResolver::split_kv_b(uint32_t layer, uint32_t num_heads,
+                                                       const LatentConfig& latent) {
+  const uint32_t head_rows = latent.nope_dim + latent.value_dim;
+  const std::optional<Matrix> matrix =
+      take_projection(Role::kv_b_proj, layer, num_heads * head_rows, latent.kv_rank);
+  if (!matrix) return {};
+  const formats::DTypeInfo& info = formats::dtype_info(matrix->dtype);
+  if (info.block_elements != 1) {
+    problems_.push_back(
+        fmt::format("tensor '{}' of type {} cannot be transposed", matrix->name, info.name));
+    return {};
+  }
+  const size_t row_bytes = matrix->data.size() / (num_heads * head_rows);
+  backend::WeightParts k_parts;
+  backend::WeightParts v_parts;
+  for (uint32_t h = 0; h < num_heads; ++h) {
+    const auto head = matrix->data.subspan(h * head_rows * row_bytes, head_rows * row_bytes);
+    weights_.owned.push_back(transpose(head.first(latent.nope_dim * row_bytes), latent.kv_rank,
+                                       latent.nope_dim, info.block_bytes));
+    k_parts.push_back(weights_.owned.back());
+    v_parts.push_back(head.subspan(latent.nope_dim * row_bytes));
+  }
+  const std::string name(matrix->name);
+  return {add({name + ".k", matrix->dtype, num_heads * latent.kv_rank, latent.nope_dim},
+              std::move(k_parts)),
+          add({name + ".v", matrix->dtype, num_heads * latent.value_dim, latent.kv_rank},
+              std::move(v_parts))};
+}
+
+plan::WeightId WeightResolver::bare_vector(Role role, uint32_t layer, uint32_t size) {
+  // GGUF gives it a suffix.
+  std::string full = name(role, layer, "");
+  if (checkpoint_.find(full) == nullptr) full = name(role, layer, ".weight");
+  const uint64_t shape[] = {size};
+  const formats::TensorView* tensor = take(full, shape, true);
+  if (tensor == nullptr) return {};
+  return add_f32(full, 1, size, f32_bytes(*tensor));
+}
+
+const formats::TensorView* WeightResolver::take_experts(Role role, uint32_t layer,
+                                                        std::span<const uint64_t> shape) {
+  const std::string bare = name(role, layer, "");
+  return take(checkpoint_.find(bare) != nullptr ? bare : bare + ".weight", shape, true);
+}
+
+ExpertMatrix WeightResolver::experts(std::span<const Rows> roles, uint32_t layer,
+                                     uint32_t num_experts, uint32_t cols, ExpertLayout layout) {
+  switch (layout) {
+    case ExpertLayout::single:
+      return single_experts(roles, layer, num_experts, cols);
+    case ExpertLayout::stacked:
+      return stacked_experts(roles, layer, num_experts, cols);
+    case ExpertLayout::transposed_interleaved:
+      ensure(roles.size() == 1, "gate and up are one tensor");
+      return interleaved_experts(roles[0], layer, num_experts, cols);
+  }
+  return {};
+}
+
+ExpertMatrix WeightResolver::add_experts(std::span<const formats::TensorView* const> tensors,
+                                         std::span<const Rows> roles, uint32_t num_experts,
+                                         uint32_t cols, backend::WeightParts parts) {
+  ExpertMatrix result;
+  for (const Rows& part : roles) result.rows += part.rows;
+  for (const formats::TensorView* tensor : tensors) {
+    if (tensor->dtype != tensors[0]->dtype) {
+      problems_.push_back(
+          fmt::format("tensor '{}' has type {}, '{}' {}: experts of several types "
+                      "are not supported",
+                      tensor->name, formats::dtype_name(tensor->dtype), tensors[0]->name,
+                      formats::dtype_name(tensors[0]->dtype)));
+      return result;
+    }
+  }
+  result.weight =
+      add({tensors[0]->name, tensors[0]->dtype, num_experts * result.rows, cols}, std::move(parts));
+  return result;
+}
+
+ExpertMatrix WeightResolver::single_experts(std::span<const Rows> roles, uint32_t layer,
+                                            uint32_t num_experts, uint32_t cols) {
+  std::vector<const formats::TensorView*> tensors;
+  backend::WeightParts parts;
+  for (uint32_t e = 0; e < num_experts; ++e) {
+    for (const Rows& part : roles) {
+      const uint64_t shape[] = {part.rows, cols};
+      const auto* tensor = take(names_(part.role, layer, e) + ".weight", shape, true);
+      if (tensor == nullptr) continue;
+      tensors.push_back(tensor);
+      parts.push_back(tensor->data);
+    }
+  }
+  if (tensors.size() != num_experts * roles.size()) return {};
+  return add_experts(tensors, roles, num_experts, cols, std::move(parts));
+}
+
+ExpertMatrix WeightResolver::stacked_experts(std::span<const Rows> roles, uint32_t layer,
+                                             uint32_t num_experts, uint32_t cols) {
+  std::vector<const formats::TensorView*> tensors;
+  for (const Rows& part : roles) {
+    const uint64_t shape[] = {num_experts, part.rows, cols};
+    const formats::TensorView* tensor = take_experts(part.role, layer, shape);
+    if (tensor != nullptr) tensors.push_back(tensor);
+  }
+  if (tensors.size() != roles.size()) return {};
+  backend::WeightParts parts;
+  for (uint32_t e = 0; e < num_experts; ++e) {
+    for (const formats::TensorView* tensor : tensors) {
+      const size_t bytes = tensor->data.size() / num_experts;
+      parts.push_back(tensor->data.subspan(e * bytes, bytes));
+    }
+  }
+  ExpertMatrix result = add_experts(tensors, roles, num_experts, cols, std::move(parts));
+  result.bias = expert_bias(roles, layer, num_experts);
+  return result;
+}
+
+std::optional<plan::WeightId> WeightResolver::expert_bias(std::span<const Rows> roles,
+                                                          uint32_t layer, uint32_t num_experts) {
+  std::vector<std::vector<std::byte>> all;
+  uint32_t rows = 0;
+  for (const Rows& part : roles) {
+    const uint64_t shape[] = {num_experts, part.rows};
+    const auto* tensor = take(name(part.role, layer, ".bias"), shape, false);
+    if (tensor != nullptr) all.push_back(f32_bytes(*tensor));
+    rows += part.rows;
+  }
+  if (all.size() != roles.size()) return {};
+  std::vector<std::byte> bytes;
+  for (uint32_t e = 0; e < num_experts; ++e) {
+    for (const auto& part : all) {
+      const auto own =
+          std::span(part).subspan(e * (part.size() / num_experts), part.size() / num_experts);
+      bytes.insert(bytes.end(), own.begin(), own.end());
+    }
+  }
+  return add_f32(name(roles[0].role, layer, ".bias"), 1, num_experts * rows, std::move(bytes));
+}
+
+// [experts, cols, rows] becomes [experts, rows, cols]; with more than one turn (gate and up) rows
+// 0, 2, 4, ... come before 1, 3, 5, ....
+ExpertMatrix WeightResolver::interleaved_experts(const Rows& rows, uint32_t layer,
+                                                 uint32_t num_experts, uint32_t cols) {
+  const uint64_t shape[] = {num_experts, cols, rows.rows};
+  const uint64_t bias_shape[] = {num_experts, rows.rows};
+  const formats::TensorView* tensor = take_experts(rows.role, layer, shape);
+  const formats::TensorView* bias = take(name(rows.role, layer, "_bias"), bias_shape, true);
+  if (tensor == nullptr || bias == nullptr) return {};
+  const formats::DTypeInfo& info = formats::dtype_info(tensor->dtype);
+  if (info.block_elements != 1) {
+    problems_.push_back(
+        fmt::format("tensor '{}' of type {} cannot be transposed", tensor->name, info.name));
+    return {};
+  }
+  const uint32_t turns = rows.role == Role::expert_gate_up ? 2 : 1;
+  const auto source_row = [&](uint32_t r) {
+    const uint32_t half = rows.rows / turns;
+    return r % half * turns + r / half;
+  };
+  const size_t size = info.block_bytes;
+  const std::vector<float> bias_values = formats::tensor_to_f32(*bias);
+  std::vector<float> biases(bias_values.size());
+  std::vector<std::byte>& out = weights_.owned.emplace_back(tensor->data.size());
+  for (size_t e = 0; e < num_experts; ++e) {
+    const std::byte* from = tensor->data.data() + e * rows.rows * cols * size;
+    std::byte* to = out.data() + e * rows.rows * cols * size;
+    for (uint32_t r = 0; r < rows.rows; ++r) {
+      const size_t source = source_row(r);
+      biases[e * rows.rows + r] = bias_values[e * rows.rows + source];
+      for (size_t c = 0; c < cols; ++c) {
+        std::memcpy(to + (r * cols + c) * size, from + (c * rows.rows + source) * size, size);
+      }
+    }
+  }
+  ExpertMatrix result{.rows = rows.rows};
+  result.weight = add({tensor->name, tensor->dtype, num_experts * rows.rows, cols}, {out});
+  const auto bytes = std::as_bytes(std::span(biases));
+  result.bias = add_f32(bias->name, 1, num_experts * rows.rows, {bytes.begin(), bytes.end()});
   return result;
 }
 

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
@@ -56,7 +57,9 @@ class WeightResolver {
  public:
   // `checkpoint` must outlive the Weights. `transposed`: projections are stored [cols, rows].
   WeightResolver(const formats::Checkpoint& checkpoint, TensorNames names, bool transposed)
-      : checkpoint_(checkpoint), names_(names), transposed_(transposed) {}
+      : checkpoint_(checkpoint), names_(std::move(names)), transposed_(transposed) {}
+
+  bool has(Role role, uint32_t layer) const { return names_.has(role, layer); }
 
   // A matrix [rows, cols] in its stored type.
   plan::WeightId matrix(Role role, uint32_t layer, uint32_t rows, uint32_t cols);
@@ -79,12 +82,21 @@ class WeightResolver {
   };
   Projection projection(std::span<const Rows> roles, uint32_t layer, uint32_t cols);
 
-  // Rows of one tensor, in another order where the ranges say so.
+  // Rows of a tensor of `total_rows` rows, in the order of the ranges.
   struct RowRange {
     uint32_t first;
     uint32_t rows;
   };
-  Projection fused(Role role, uint32_t layer, std::span<const RowRange> order, uint32_t cols);
+  Projection select(Role role, uint32_t layer, uint32_t total_rows, std::span<const RowRange> order,
+                    uint32_t cols);
+
+  // kv_b_proj of latent attention, [heads * (nope_dim + value_dim), kv_rank], as matrices of heads:
+  // that for keys transposed, [heads * kv_rank, nope_dim], and [heads * value_dim, kv_rank].
+  struct LatentHeads {
+    plan::WeightId k;
+    plan::WeightId v;
+  };
+  LatentHeads latent_heads(uint32_t layer, uint32_t num_heads, const LatentConfig& latent);
 
   // Of each expert the rows of all `roles`.
   ExpertMatrix experts(std::span<const Rows> roles, uint32_t layer, uint32_t num_experts,
@@ -121,12 +133,20 @@ class WeightResolver {
   plan::WeightId add_f32(std::string name, uint32_t rows, uint32_t cols,
                          std::vector<std::byte> bytes);
   plan::WeightId vector(Role role, uint32_t layer, uint32_t size);
+  LatentHeads split_kv_b(uint32_t layer, uint32_t num_heads, const LatentConfig& latent);
   const formats::TensorView* take_experts(Role role, uint32_t layer,
                                           std::span<const uint64_t> shape);
   ExpertMatrix single_experts(std::span<const Rows> roles, uint32_t layer, uint32_t num_experts,
                               uint32_t cols);
+  ExpertMatrix stacked_experts(std::span<const Rows> roles, uint32_t layer, uint32_t num_experts,
+                               uint32_t cols);
   ExpertMatrix interleaved_experts(const Rows& rows, uint32_t layer, uint32_t num_experts,
                                    uint32_t cols);
+  ExpertMatrix add_experts(std::span<const formats::TensorView* const> tensors,
+                           std::span<const Rows> roles, uint32_t num_experts, uint32_t cols,
+                           backend::WeightParts parts);
+  std::optional<plan::WeightId> expert_bias(std::span<const Rows> roles, uint32_t layer,
+                                            uint32_t num_experts);
   std::optional<plan::WeightId> bias(std::span<const Rows> roles, uint32_t layer);
   std::string name(Role role, uint32_t layer, std::string_view suffix) const;
 

@@ -140,6 +140,110 @@ TEST(ConfigHf, ErrorsNameTheField) {
   }
 }
 
+TEST(ConfigHf, FamiliesKnowWhatTheirConfigsLeaveOut) {
+  json config = llama_config();
+  config["model_type"] = "gemma2";
+  config.erase("tie_word_embeddings");
+  const ModelConfig gemma = read(config);
+  EXPECT_TRUE(gemma.tie_word_embeddings);
+  EXPECT_FLOAT_EQ(gemma.attention_softcap, 50.0F);
+  EXPECT_FLOAT_EQ(gemma.embedding_scale, 8.0F);
+  EXPECT_EQ(gemma.layers[0].window, 4096U);  // every other layer sees all
+  EXPECT_EQ(gemma.layers[1].window, 0U);
+  config["tie_word_embeddings"] = false;
+  config["attn_logit_softcapping"] = nullptr;
+  EXPECT_FALSE(read(config).tie_word_embeddings);
+  EXPECT_EQ(read(config).attention_softcap, 0.0F);
+}
+
+TEST(ConfigHf, OtherNamesOfTheSameFields) {
+  const ModelConfig c = read(json::parse(R"({
+    "model_type": "gpt2", "vocab_size": 100, "n_embd": 64, "n_layer": 3, "n_head": 4,
+    "n_positions": 128})"));
+  EXPECT_EQ(c.hidden_size, 64U);
+  EXPECT_EQ(c.num_layers, 3U);
+  EXPECT_EQ(c.intermediate_size, 256U);
+  EXPECT_EQ(c.max_position_embeddings, 128U);
+  EXPECT_FLOAT_EQ(c.norm_eps, 1e-5F);
+  EXPECT_EQ(c.layers[0].rope, LayerRope::none);
+}
+
+TEST(ConfigHf, RopeForEachTypeOfLayer) {
+  json config = llama_config();
+  config["model_type"] = "gemma3_text";
+  config["layer_types"] = {"sliding_attention", "full_attention"};
+  config["sliding_window"] = 16;
+  json today = config;
+  today["rope_parameters"] = {
+      {"full_attention", {{"rope_type", "linear"}, {"factor", 8.0}, {"rope_theta", 1e6}}},
+      {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 1e4}}}};
+  json older = config;
+  older["rope_theta"] = 1e6;
+  older["rope_local_base_freq"] = 1e4;
+  older["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 8.0}};
+  for (const json& form : {today, older}) {
+    const ModelConfig c = read(form);
+    EXPECT_EQ(c.rope.theta, 1e6);
+    EXPECT_EQ(c.rope.scaling, RopeScaling::linear);
+    ASSERT_TRUE(c.local_rope);
+    EXPECT_EQ(c.local_rope->theta, 1e4);
+    EXPECT_EQ(c.local_rope->scaling, RopeScaling::none);
+    EXPECT_EQ(c.layers[0].rope, LayerRope::local);
+    EXPECT_EQ(c.layers[1].rope, LayerRope::global);
+  }
+}
+
+TEST(ConfigHf, LongropeHasAFactorForEachPair) {
+  json config = llama_config();
+  config["model_type"] = "phi3";
+  config["original_max_position_embeddings"] = 128;
+  config["rope_scaling"] = {{"type", "su"},
+                            {"short_factor", std::vector<double>(8, 1.0)},
+                            {"long_factor", std::vector<double>(8, 2.0)}};
+  EXPECT_EQ(read(config).rope.scaling, RopeScaling::longrope);
+  EXPECT_EQ(read(config).rope.factor, 4.0);
+  config["rope_scaling"]["long_factor"] = {1.0};
+  EXPECT_NE(error_of(config).find("longrope has 1 factors, expected 8"), std::string::npos);
+}
+
+TEST(ConfigHf, ExpertsOfSomeLayers) {
+  json config = llama_config();
+  config["model_type"] = "qwen3_moe";
+  config["num_hidden_layers"] = 4;
+  config["num_experts"] = 8;
+  config["num_experts_per_tok"] = 3;
+  config["decoder_sparse_step"] = 2;
+  config["mlp_only_layers"] = {3};
+  const ModelConfig c = read(config);
+  EXPECT_EQ(c.experts->top_k, 3U);
+  EXPECT_FALSE(c.layers[0].experts);
+  EXPECT_TRUE(c.layers[1].experts);
+  EXPECT_FALSE(c.layers[3].experts);
+  config["num_experts_per_tok"] = 9;
+  EXPECT_NE(error_of(config).find("num_experts_per_token is 9"), std::string::npos);
+}
+
+TEST(ConfigHf, WhatAFamilyDoesNotSupportIsRefused) {
+  struct Case {
+    const char* model_type;
+    const char* field;
+    json value;
+  };
+  const Case cases[] = {{"falcon", "alibi", true},
+                        {"falcon", "parallel_attn", false},
+                        {"phi", "qk_layernorm", true},
+                        {"gemma3_text", "use_bidirectional_attention", true},
+                        {"gpt2", "scale_attn_by_inverse_layer_idx", true}};
+  for (const Case& c : cases) {
+    json config = llama_config();
+    config["model_type"] = c.model_type;
+    config[c.field] = c.value;
+    const std::string error = error_of(config);
+    EXPECT_NE(error.find(c.field), std::string::npos) << error;
+    EXPECT_NE(error.find("is not supported"), std::string::npos) << error;
+  }
+}
+
 formats::Metadata gguf_metadata() {
   formats::Metadata metadata;
   for (const auto& [key, value] :

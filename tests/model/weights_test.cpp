@@ -72,6 +72,40 @@ TEST(Weights, PartsOfOtherTypesStayApart) {
   EXPECT_NE(to_string(plan, model.resources).find("out_offset=96"), std::string::npos);
 }
 
+// For each KV head: its q heads, k, v; the plan wants all q heads, all k, all v.
+TEST(Weights, GroupedQkvIsPutInOrderWithoutACopy) {
+  const auto checkpoint = formats::Checkpoint::open(kLlama.parent_path() / "falcon_new");
+  const Model model = load_model(checkpoint, {});
+  const TensorView* fused =
+      checkpoint.find("transformer.h.0.self_attention.query_key_value.weight");
+  ASSERT_NE(fused, nullptr);
+  const Projection& qkv = model.layers[0].qkv;
+  const auto& parts = model.weights.parts[plan::index(qkv.parts[0].weight)];
+  const size_t head = 16 * 64 * sizeof(uint16_t);  // bytes of a head's rows
+  ASSERT_EQ(parts.size(), 6U);
+  const size_t order[] = {0, 4, 2, 6, 3, 7};  // q of both KV heads (2 heads each), k, v
+  for (size_t i = 0; i < parts.size(); ++i) {
+    EXPECT_EQ(parts[i].data(), fused->data.data() + order[i] * head);
+    EXPECT_EQ(parts[i].size(), (i < 2 ? 2 : 1) * head);
+  }
+}
+
+TEST(Weights, NamesWithoutTheirFirstPart) {
+  const auto source = formats::Checkpoint::open(kLlama.parent_path() / "gpt2");
+  std::vector<TensorView> tensors(source.tensors().begin(), source.tensors().end());
+  for (TensorView& t : tensors) {
+    if (t.name.starts_with("transformer."))
+      t.name.erase(0, std::string_view("transformer.").size());
+  }
+  const std::filesystem::path& folder = temporary_folder();
+  std::filesystem::copy_file(kLlama.parent_path() / "gpt2/config.json", folder / "config.json",
+                             std::filesystem::copy_options::overwrite_existing);
+  formats::write_safetensors(folder / "model.safetensors", tensors);
+  const auto checkpoint = formats::Checkpoint::open(folder);
+  EXPECT_EQ(load_model(checkpoint, {}).weights.list.size(),
+            load_model(source, {}).weights.list.size());
+}
+
 TEST(Weights, MissingTensor) {
   EXPECT_NE(error_of([](std::vector<TensorView>& t) {
               std::erase_if(t, [](auto& v) { return v.name == "model.norm.weight"; });

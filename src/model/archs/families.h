@@ -8,6 +8,8 @@ namespace wisp::model {
 extern const Arch kBitNet;
 extern const Arch kCohere;
 extern const Arch kCohere2;
+extern const Arch kDeepSeekV2;
+extern const Arch kDeepSeekV3;
 extern const Arch kExaone4;
 extern const Arch kFalcon;
 extern const Arch kGemma2;
@@ -15,19 +17,24 @@ extern const Arch kGemma3;
 extern const Arch kGlm4;
 extern const Arch kGpt2;
 extern const Arch kGptNeoX;
+extern const Arch kGptOss;
 extern const Arch kGranite;
 extern const Arch kHunyuanDense;
 extern const Arch kLlama;
 extern const Arch kMinistral3;
 extern const Arch kMistral;
+extern const Arch kMixtral;
 extern const Arch kNemotron;
 extern const Arch kOlmo;
 extern const Arch kOlmo2;
 extern const Arch kOlmo3;
+extern const Arch kOlmoe;
 extern const Arch kPhi2;
 extern const Arch kPhi3;
 extern const Arch kQwen2;
+extern const Arch kQwen2Moe;
 extern const Arch kQwen3;
+extern const Arch kQwen3Moe;
 extern const Arch kSmolLM3;
 extern const Arch kStableLm;
 
@@ -36,6 +43,9 @@ void set_window_pattern(ModelConfig& c, uint32_t interval);
 
 // Qwen's older configs: with use_sliding_window all layers from max_window_layers on slide.
 void read_qwen_windows(const JsonFields& fields, ModelConfig& c);
+
+// Qwen's experts: those windows, and which layers have experts.
+void read_qwen_experts(const JsonFields& fields, ModelConfig& c);
 
 // What the Gemma families share: norms around attention and network, scaled embeddings, and in
 // config.json the scale of the scores and the soft caps.

@@ -8,8 +8,13 @@ const Arch kLlama = {
     .hf_model_types = {"llama"},
     .gguf_architectures = {"llama"},
     // The converter reorders the rows of q and k, so that a rotation takes neighbours.
-    .from_gguf = [](const GgufFields&,
-                    ModelConfig& c) { c.rope.style = plan::RopeStyle::interleaved; },
+    .from_gguf =
+        [](const GgufFields& fields, ModelConfig& c) {
+          c.rope.style = plan::RopeStyle::interleaved;
+          if (fields.get_uint("expert_count").value_or(0) == 0) return;
+          read_gguf_experts(fields, c);  // Mixtral
+          c.experts->normalise = true;
+        },
 };
 
 }  // namespace wisp::model

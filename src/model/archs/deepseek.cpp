@@ -1,0 +1,135 @@
+// DeepSeek V2 and V3: latent attention, experts chosen from groups, beside a shared network. HF:
+// modeling_deepseek_v2.py, modeling_deepseek_v3.py.
+#include <cmath>
+
+#include "base/error.h"
+#include "model/archs/families.h"
+
+namespace wisp::model {
+namespace {
+
+// The scale of the scores, with that of a stretched context (mscale of yarn).
+float attention_scale(const ModelConfig& c) {
+  double scale = 1.0 / std::sqrt(static_cast<double>(c.head_dim));
+  const double all_dim = c.rope.mscale_all_dim.value_or(0.0);
+  if (c.rope.scaling == RopeScaling::yarn && all_dim != 0.0 && c.rope.factor > 1.0) {
+    const double mscale = 0.1 * all_dim * std::log(c.rope.factor) + 1.0;
+    scale *= mscale * mscale;
+  }
+  return static_cast<float>(scale);
+}
+
+void finish(ModelConfig& c, const LatentConfig& latent, uint32_t dense_layers) {
+  c.latent = latent;
+  c.head_dim = latent.nope_dim + latent.rope_dim;
+  c.rope.rotary_dim = latent.rope_dim;
+  c.rope.style = plan::RopeStyle::interleaved;
+  c.attention_scale = attention_scale(c);
+  for (uint32_t i = 0; i < c.num_layers; ++i) c.layers[i].experts = i >= dense_layers;
+}
+
+void read_hf(const JsonFields& fields, ModelConfig& c) {
+  read_hf_experts(fields, c);
+  ExpertsConfig& e = *c.experts;
+  e.shared_intermediate_size =
+      e.intermediate_size * fields.get_uint("n_shared_experts").value_or(0);
+  e.scale = static_cast<float>(fields.get_number("routed_scaling_factor").value_or(1.0));
+  if (fields.get_uint("moe_layer_freq").value_or(1) != 1) {
+    fail("field 'moe_layer_freq': {} is not supported", *fields.get_uint("moe_layer_freq"));
+  }
+  finish(c,
+         {.q_rank = fields.get_uint("q_lora_rank").value_or(0),
+          .kv_rank = fields.require_uint("kv_lora_rank"),
+          .nope_dim = fields.require_uint("qk_nope_head_dim"),
+          .rope_dim = fields.require_uint("qk_rope_head_dim"),
+          .value_dim = fields.require_uint("v_head_dim")},
+         fields.get_uint("first_k_dense_replace").value_or(0));
+}
+
+void read_groups(const JsonFields& fields, ExpertsConfig& e) {
+  e.num_groups = fields.get_uint("n_group").value_or(1);
+  e.top_groups = fields.get_uint("topk_group").value_or(1);
+}
+
+// One architecture for both; a gating function of 2 is the sigmoid.
+void read_gguf(const GgufFields& fields, ModelConfig& c) {
+  const uint32_t rope_dim = fields.require_uint("rope.dimension_count");
+  const uint32_t kv_rank = fields.require_uint("attention.kv_lora_rank");
+  const bool merged = fields.get_uint("attention.key_length_mla").has_value();
+  const uint32_t head_dim = fields.get_uint("attention.key_length_mla")
+                                .value_or(fields.get_uint("attention.key_length").value_or(0));
+  const uint32_t value_dim =
+      fields.get_uint(merged ? "attention.value_length_mla" : "attention.value_length").value_or(0);
+  if (head_dim <= rope_dim) fail("{}.attention.key_length_mla is {}", fields.arch(), head_dim);
+  read_gguf_experts(fields, c);
+  ExpertsConfig& e = *c.experts;
+  e.shared_intermediate_size =
+      e.intermediate_size * fields.get_uint("expert_shared_count").value_or(0);
+  e.scale = static_cast<float>(fields.get_number("expert_weights_scale").value_or(1.0));
+  e.normalise = fields.get_bool("expert_weights_norm").value_or(false);
+  if (fields.get_uint("expert_gating_func").value_or(1) == 2) {
+    e.score = plan::RouterScore::sigmoid;
+    e.group_score = plan::GroupScore::best_two;
+    e.correction_bias = true;
+  }
+  e.num_groups = fields.get_uint("expert_group_count").value_or(1);
+  e.top_groups = fields.get_uint("expert_group_used_count").value_or(1);
+  // A tenth of mscale_all_dim; with the usual mscale of 1 the rotation itself stays unscaled.
+  const std::optional<double> log = fields.get_number("rope.scaling.yarn_log_multiplier");
+  if (log) {
+    c.rope.mscale_all_dim = *log * 10.0;
+    c.rope.mscale = c.rope.mscale_all_dim;
+  }
+  c.num_kv_heads = c.num_heads;
+  finish(c,
+         {.q_rank = fields.get_uint("attention.q_lora_rank").value_or(0),
+          .kv_rank = kv_rank,
+          .nope_dim = head_dim - rope_dim,
+          .rope_dim = rope_dim,
+          .value_dim = value_dim},
+         fields.get_uint("leading_dense_block_count").value_or(0));
+}
+
+const std::vector<RoleName> kNames = {
+    {Role::shared_gate, "model.layers.{}.mlp.shared_experts.gate_proj"},
+    {Role::shared_up, "model.layers.{}.mlp.shared_experts.up_proj"},
+    {Role::shared_down, "model.layers.{}.mlp.shared_experts.down_proj"}};
+
+}  // namespace
+
+const Arch kDeepSeekV2 = {
+    .name = "deepseek_v2",
+    .hf_model_types = {"deepseek_v2"},
+    .gguf_architectures = {},
+    .hf_names = kNames,
+    .from_hf =
+        [](const JsonFields& fields, ModelConfig& c) {
+          read_hf(fields, c);
+          c.experts->normalise = false;
+          const std::string method = fields.get_string("topk_method").value_or("greedy");
+          if (method == "group_limited_greedy") {
+            read_groups(fields, *c.experts);
+          } else if (method != "greedy") {
+            fail("field 'topk_method': '{}' is not supported", method);
+          }
+        },
+};
+
+const Arch kDeepSeekV3 = {
+    .name = "deepseek_v3",
+    .hf_model_types = {"deepseek_v3"},
+    .gguf_architectures = {"deepseek2"},
+    .hf_names = kNames,
+    .hf_defaults = R"({"norm_topk_prob": true})",
+    .from_hf =
+        [](const JsonFields& fields, ModelConfig& c) {
+          read_hf(fields, c);
+          read_groups(fields, *c.experts);
+          c.experts->score = plan::RouterScore::sigmoid;
+          c.experts->group_score = plan::GroupScore::best_two;
+          c.experts->correction_bias = true;
+        },
+    .from_gguf = read_gguf,
+};
+
+}  // namespace wisp::model
