@@ -12,13 +12,7 @@
 namespace wisp::engine {
 namespace {
 
-constexpr const char* kModels[] = {
-    "llama",      "llama31_rope", "llama_tied_bias", "llama_linear_rope", "llama_yarn",
-    "llama_kv1",  "qwen3_odd",    "mistral_swa",     "mistral_wide_head", "qwen2",
-    "qwen3",      "smollm3",      "ministral3",      "ministral3_scaled", "gguf_llama",
-    "gguf_qwen3", "gguf_smollm3", "gguf_ministral3"};
-
-using Param = std::tuple<const char*, backend::Choice, model::Math>;
+using Param = std::tuple<std::string, backend::Choice, model::Math>;
 
 class GoldenTest : public testing::TestWithParam<Param> {};
 
@@ -101,14 +95,18 @@ TEST_P(MaskedTest, LogitsAndTokens) {
 
 std::string test_name(const testing::TestParamInfo<Param>& info) {
   const auto [name, backend, math] = info.param;
-  return std::string(name) + (backend == backend::Choice::cpu ? "_cpu" : "_webgpu") +
+  return name + (backend == backend::Choice::cpu ? "_cpu" : "_webgpu") +
          (math == model::Math::exact ? "_exact" : "_fast");
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, GoldenTest,
-                         testing::Combine(testing::ValuesIn(kModels),
-                                          testing::Values(backend::Choice::cpu,
-                                                          backend::Choice::webgpu),
+INSTANTIATE_TEST_SUITE_P(Cpu, GoldenTest,
+                         testing::Combine(testing::ValuesIn(golden_names()),
+                                          testing::Values(backend::Choice::cpu),
+                                          testing::Values(model::Math::exact, model::Math::fast)),
+                         test_name);
+INSTANTIATE_TEST_SUITE_P(WebGpu, GoldenTest,
+                         testing::Combine(testing::ValuesIn(golden_names(true)),
+                                          testing::Values(backend::Choice::webgpu),
                                           testing::Values(model::Math::exact, model::Math::fast)),
                          test_name);
 

@@ -1,16 +1,37 @@
 #include "model_runs.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "formats/safetensors.h"
+#include "model/model.h"
 
 namespace wisp::engine {
+namespace {
+
+const std::filesystem::path kModels = std::filesystem::path(WISP_SOURCE_DIR) / "tests/data/models";
+
+}  // namespace
+
+std::vector<std::string> golden_names(bool folders) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
+    if (!entry.is_directory()) continue;
+    if (folders && std::filesystem::exists(entry.path() / "model.gguf")) continue;
+    names.push_back(entry.path().filename());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
 Golden load_golden(const std::string& name) {
   Golden golden;
-  const auto folder = std::filesystem::path(WISP_SOURCE_DIR) / "tests/data/models" / name;
+  const auto folder = kModels / name;
   const auto gguf = folder / "model.gguf";
   golden.model = std::filesystem::exists(gguf) ? gguf : folder;
+  golden.max_positions =
+      model::read_config(formats::Checkpoint::open(golden.model)).max_position_embeddings;
   const auto file = formats::open_safetensors(folder / "golden.safetensors");
   for (const formats::TensorView& t : file.tensors) {
     const auto copy = [&](auto& out) {

@@ -16,8 +16,13 @@ struct Golden {
   std::vector<float> logits;  // [tokens, vocab]
   std::vector<int32_t> greedy;
   size_t vocab = 0;
-  float std = 0.0F;  // of the logits
+  uint32_t max_positions = 0;  // of the model
+  float std = 0.0F;            // of the logits
 };
+
+// The fixtures in tests/data/models, sorted; with `folders` those in Hugging Face layout alone:
+// what a GPU runs does not depend on how the weights were read.
+std::vector<std::string> golden_names(bool folders = false);
 
 // The fixture tests/data/models/NAME.
 Golden load_golden(const std::string& name);
