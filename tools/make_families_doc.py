@@ -31,6 +31,9 @@ from a test run.
 - GGUF: a file that llama.cpp's converter wrote gives what transformers gives, on the CPU.
 - real file: a published model was compared with llama.cpp.
 
+Longrope (phi3) has factors for short and for long contexts. wisp takes those of the model's whole context,
+or of the one that `-c` states: not those of a prompt's length, on which results would then depend.
+
 """
 
 

@@ -19,6 +19,7 @@ engine::LoadOptions load_options(const std::filesystem::path& model, const Compu
   options.math = flags.plan.math_mode();
   options.kv_dtype = flags.plan.kv_dtype();
   options.context = flags.plan.context;
+  options.stated_context = flags.plan.context;
   options.profile = flags.profile;
   return options;
 }

@@ -22,6 +22,7 @@ uint32_t choose_context(const model::ModelConfig& config, uint32_t asked) {
 model::Model load(const formats::Checkpoint& checkpoint, const LoadOptions& options) {
   const model::ModelConfig config = model::read_config(checkpoint);
   return model::load_model(checkpoint, {.context = choose_context(config, options.context),
+                                        .stated_context = options.stated_context,
                                         .kv_dtype = options.kv_dtype});
 }
 

@@ -22,7 +22,10 @@ struct LoadOptions {
   backend::CreateOptions device;
   model::Math math = model::Math::fast;
   formats::DType kv_dtype = formats::DType::F16;
-  uint32_t context = 0;    // positions a sequence; 0: the model's, at most 8,192
+  uint32_t context = 0;  // positions a sequence; 0: the model's, at most 8,192
+  // The same if a user said so, 0 if it was computed from what is to run: results must not depend
+  // on that (longrope).
+  uint32_t stated_context = 0;
   uint32_t max_slots = 1;  // sequences at once; KV pages are there for all of them
   uint32_t prefill_chunk = 512;
   uint32_t max_logits = 16;  // rows of logits that the prefill plan holds at once

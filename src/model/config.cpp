@@ -67,6 +67,10 @@ void check_rope(const RopeConfig& rope, const ModelConfig& c) {
   if (rope.scaling != RopeScaling::none && !(rope.factor > 0.0)) {
     fail("rope factor is {}", rope.factor);
   }
+  if (rope.attention_factor &&
+      (!(*rope.attention_factor > 0.0) || !std::isfinite(*rope.attention_factor))) {
+    fail("the attention factor of rope is {}", *rope.attention_factor);
+  }
   const bool needs_original = rope.scaling == RopeScaling::llama3 ||
                               rope.scaling == RopeScaling::yarn ||
                               rope.scaling == RopeScaling::longrope;

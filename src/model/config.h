@@ -32,7 +32,7 @@ struct RopeConfig {
   std::optional<double> attention_factor = {};  // yarn: overrides the one computed from the factor
   std::optional<double> mscale = {};            // yarn
   std::optional<double> mscale_all_dim = {};    // yarn
-  // longrope: divisors of the frequencies, for contexts up to the original one and beyond it
+  // longrope: divisors of the frequencies, for contexts up to the original one and for longer ones
   std::vector<double> short_factors = {};
   std::vector<double> long_factors = {};
 };
@@ -133,8 +133,9 @@ struct ModelConfig {
   float glu_up_offset = 0.0F;
   std::optional<ExpertsConfig> experts;
   std::optional<LatentConfig> latent;
-  bool attention_sinks = false;  // a score for each head that takes part in the softmax
-  bool transposed = false;       // projections are stored [columns, rows]
+  bool attention_sinks = false;   // a score for each head that takes part in the softmax
+  bool transposed = false;        // projections are stored [columns, rows]
+  uint32_t num_extra_layers = 0;  // layers behind the last one that only drafting takes
   bool tie_word_embeddings = false;
   bool learned_positions = false;
   float qkv_clip = 0.0F;  // 0: none; likewise the soft caps

@@ -31,7 +31,11 @@ void read_scaling(const GgufFields& fields, RopeConfig& rope) {
   }
   // Written for longrope, whatever the type says.
   const std::optional<double> amplitude = get_nonzero(fields, "rope.scaling.attn_factor");
-  if (amplitude && *amplitude != 1.0) rope.attention_factor = amplitude;
+  if (!amplitude || *amplitude == 1.0) return;
+  if (rope.scaling == RopeScaling::yarn) {
+    fail("{}.rope.scaling.attn_factor: {} is not supported", fields.arch(), *amplitude);
+  }
+  rope.attention_factor = amplitude;
 }
 
 void read_rope(const GgufFields& fields, ModelConfig& c) {

@@ -84,6 +84,7 @@ void read_rope(const JsonFields& fields, ModelConfig& c) {
   double partial =
       fields.get_number(fields.first_of({"partial_rotary_factor", "rotary_pct"})).value_or(1.0);
   const std::string_view key = fields.first_of({"rope_parameters", "rope_scaling"});
+  const json* added = fields.find("rope_scaling");  // beside rope_parameters it goes before them
   const json* parameters = fields.find(key);
   if (parameters != nullptr && !parameters->is_object()) {
     fail("field '{}': expected an object, found {}", key, shown(*parameters));
@@ -106,12 +107,15 @@ void read_rope(const JsonFields& fields, ModelConfig& c) {
   rope.rotary_dim = static_cast<uint32_t>(c.head_dim * partial);
   if (local != nullptr) read_scaling(JsonFields(*local), c.local_rope.emplace(rope));
   if (global != nullptr) read_scaling(JsonFields(*global), rope);
+  if (added == nullptr || added == parameters) return;
+  if (!added->is_object())
+    fail("field 'rope_scaling': expected an object, found {}", shown(*added));
+  read_scaling(JsonFields(*added), rope);
 }
 
 // layer_types names each layer; without it a sliding_window holds for all.
 void read_layers(const JsonFields& fields, ModelConfig& c) {
-  const bool sliding = fields.get_bool("use_sliding_window").value_or(true);
-  const uint32_t window = sliding ? fields.get_uint("sliding_window").value_or(0) : 0;
+  const uint32_t window = fields.get_uint("sliding_window").value_or(0);
   const json* types = fields.find("layer_types");
   if (types != nullptr && (!types->is_array() || types->size() != c.num_layers)) {
     fail("field 'layer_types': expected a list of {} names", c.num_layers);
@@ -207,6 +211,12 @@ json read_json(const std::filesystem::path& path) {
 
 ModelConfig read_hf_config(const JsonFields& fields) {
   ModelConfig c;
+  if (const json* quantisation = fields.find("quantization_config")) {
+    const json* method = quantisation->is_object() && quantisation->contains("quant_method")
+                             ? &(*quantisation)["quant_method"]
+                             : quantisation;
+    fail("field 'quantization_config': {} is not supported", shown(*method));
+  }
   c.vocab_size = fields.require_uint("vocab_size");
   c.hidden_size = fields.require_uint(fields.first_of({"hidden_size", "n_embd"}));
   c.intermediate_size =
@@ -231,6 +241,8 @@ ModelConfig read_hf_config(const JsonFields& fields) {
   c.activation = activation_from_name(fields.get_string(activation).value_or("silu"));
   c.tie_word_embeddings = fields.get_bool("tie_word_embeddings").value_or(false);
   c.attention_scale = 1.0F / std::sqrt(static_cast<float>(c.head_dim));
+  c.num_extra_layers = fields.get_uint("num_nextn_predict_layers").value_or(0);
+  if (c.num_extra_layers > 64) fail("field 'num_nextn_predict_layers' is {}", c.num_extra_layers);
   read_rope(fields, c);
   read_layers(fields, c);
   return c;
@@ -242,6 +254,7 @@ void read_hf_experts(const JsonFields& fields, ModelConfig& c) {
       fields.first_of({"num_local_experts", "num_experts", "n_routed_experts"}));
   e.top_k = fields.require_uint("num_experts_per_tok");
   e.intermediate_size = fields.get_uint("moe_intermediate_size").value_or(c.intermediate_size);
+  if (c.intermediate_size == 0) c.intermediate_size = e.intermediate_size;
   e.normalise = fields.get_bool("norm_topk_prob").value_or(false);
   for (LayerConfig& layer : c.layers) layer.experts = true;
 }

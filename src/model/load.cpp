@@ -24,6 +24,9 @@ ModelConfig read_config_hf(const formats::Checkpoint& checkpoint) {
     const JsonFields all(whole);
     ModelConfig config = read_hf_config(all);
     config.family = arch.name;
+    if (!arch.windows) {
+      for (LayerConfig& layer : config.layers) layer.window = 0;
+    }
     if (arch.from_hf != nullptr) arch.from_hf(all, config);
     return config;
   });
@@ -40,6 +43,10 @@ void read_longrope(const formats::Checkpoint& checkpoint, RopeConfig& rope) {
   rope.short_factors = factors("rope_factors_short.weight");
   rope.long_factors = factors("rope_factors_long.weight");
   if (!rope.long_factors.empty()) rope.scaling = RopeScaling::longrope;
+  const bool scaled = rope.scaling == RopeScaling::longrope || rope.scaling == RopeScaling::yarn;
+  if (rope.attention_factor && !scaled) {
+    fail("rope.scaling.attn_factor: {} is not supported", *rope.attention_factor);
+  }
 }
 
 ModelConfig read_config_gguf(const formats::Checkpoint& checkpoint) {
@@ -251,13 +258,13 @@ void resolve_head(WeightResolver& resolver, Model& model) {
     resolver.ignore(Role::lm_head);
     model.lm_head = {{{model.token_embedding, {}, c.vocab_size}}, c.vocab_size};
   } else {
-    const Rows head[] = {{Role::lm_head, c.vocab_size}};
-    model.lm_head = resolver.projection(head, 0, c.hidden_size);
+    model.lm_head = resolver.head(c.vocab_size, c.hidden_size);
   }
 }
 
-plan::WeightId add_rope(WeightResolver& resolver, std::string name, const RopeConfig& rope,
-                        uint32_t context) {
+plan::WeightId add_rope(WeightResolver& resolver, std::string name, RopeConfig rope,
+                        uint32_t context, uint32_t longest) {
+  if (longest <= rope.original_context) rope.long_factors = rope.short_factors;
   const uint64_t bytes = uint64_t{context} * rope.rotary_dim * sizeof(float);
   if (bytes > kMaxTableBytes) {
     fail("a context of {} tokens needs a rope table of {} bytes, more than {}", context, bytes,
@@ -268,17 +275,17 @@ plan::WeightId add_rope(WeightResolver& resolver, std::string name, const RopeCo
                             rope_table(rope, context, factors));
 }
 
-void add_tables(WeightResolver& resolver, Model& model, uint32_t context) {
+void add_tables(WeightResolver& resolver, Model& model, uint32_t context, uint32_t longest) {
   const ModelConfig& c = model.config;
   const auto used = [&](LayerRope rope) {
     return std::ranges::find(c.layers, rope, &LayerConfig::rope) != c.layers.end();
   };
   resolver.ignore(Role::rope_factors_short);  // read with the config
   resolver.ignore(Role::rope_factors_long);
-  if (used(LayerRope::global)) model.rope = add_rope(resolver, "rope", c.rope, context);
+  if (used(LayerRope::global)) model.rope = add_rope(resolver, "rope", c.rope, context, longest);
   if (used(LayerRope::local)) {
     ensure(c.local_rope.has_value(), "layers with a local rope have its config");
-    model.local_rope = add_rope(resolver, "local_rope", *c.local_rope, context);
+    model.local_rope = add_rope(resolver, "local_rope", *c.local_rope, context, longest);
   }
   if (c.query_scale_beta != 0.0F) {
     model.query_scale =
@@ -321,7 +328,11 @@ Model load_model(const formats::Checkpoint& checkpoint, const ModelOptions& opti
   for (uint32_t i = 0; i < c.num_layers; ++i) {
     model.layers.push_back(LayerResolver(resolver, c, i).resolve());
   }
-  add_tables(resolver, model, options.context != 0 ? options.context : c.max_position_embeddings);
+  const auto or_all = [&](uint32_t given) {
+    return given != 0 ? given : c.max_position_embeddings;
+  };
+  add_tables(resolver, model, or_all(options.context), or_all(options.stated_context));
+  for (uint32_t i = 0; i < c.num_extra_layers; ++i) resolver.ignore_layer(c.num_layers + i);
   model.weights = std::move(resolver).finish();
   model.resources.weights = model.weights.list;
   model.resources.kv_layers = kv_layers(c);

@@ -60,6 +60,8 @@ std::vector<plan::KvLayer> kv_layers(const ModelConfig& config);
 
 struct ModelOptions {
   uint32_t context = 0;  // positions that the rope tables cover; 0: the model's
+  // What no sequence will exceed, by which longrope takes its factors; 0: the model's context.
+  uint32_t stated_context = 0;
   formats::DType kv_dtype = formats::DType::F16;  // F16 or F32
 };
 

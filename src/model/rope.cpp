@@ -63,7 +63,7 @@ double attention_factor(const RopeConfig& rope) {
   return yarn_mscale(rope.factor, 1.0);
 }
 
-double frequency(const RopeConfig& rope, uint32_t positions, uint32_t pair) {
+double frequency(const RopeConfig& rope, uint32_t pair) {
   const double freq = 1.0 / std::pow(rope.theta, 2.0 * pair / rope.rotary_dim);
   switch (rope.scaling) {
     case RopeScaling::none:
@@ -75,8 +75,7 @@ double frequency(const RopeConfig& rope, uint32_t positions, uint32_t pair) {
     case RopeScaling::yarn:
       return yarn_frequency(rope, pair, freq);
     case RopeScaling::longrope:
-      return freq /
-             (positions > rope.original_context ? rope.long_factors : rope.short_factors)[pair];
+      return freq / rope.long_factors[pair];
   }
   return freq;
 }
@@ -92,7 +91,7 @@ std::vector<float> rope_table(const RopeConfig& rope, uint32_t positions,
   const auto scale = static_cast<float>(attention_factor(rope));
   std::vector<float> table(size_t{positions} * rope.rotary_dim);
   for (uint32_t i = 0; i < pairs; ++i) {
-    double freq = frequency(rope, positions, i);
+    double freq = frequency(rope, i);
     if (!freq_factors.empty()) freq /= freq_factors[i];
     const auto freq32 = static_cast<float>(freq);
     for (uint32_t p = 0; p < positions; ++p) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "formats/dtype.h"
@@ -126,20 +127,21 @@ plan::WeightId WeightResolver::head_norms(Role role, uint32_t layer, uint32_t he
 }
 
 std::optional<plan::WeightId> WeightResolver::bias(std::span<const Rows> roles, uint32_t layer) {
+  const auto named = [&](const Rows& part) { return name(part.role, layer, ".bias"); };
+  const bool any = std::ranges::any_of(
+      roles, [&](const Rows& part) { return checkpoint_.find(named(part)) != nullptr; });
+  if (!any) return {};
   std::vector<std::byte> bytes;
-  bool any = false;
+  uint32_t rows = 0;
   for (const Rows& part : roles) {
     const uint64_t shape[] = {part.rows};
-    const formats::TensorView* tensor = take(name(part.role, layer, ".bias"), shape, false);
-    any = any || tensor != nullptr;
-    const std::vector<std::byte> part_bytes =
-        tensor != nullptr ? f32_bytes(*tensor) : std::vector<std::byte>(part.rows * sizeof(float));
+    const formats::TensorView* tensor = take(named(part), shape, true);
+    if (tensor == nullptr) return {};
+    const std::vector<std::byte> part_bytes = f32_bytes(*tensor);
     bytes.insert(bytes.end(), part_bytes.begin(), part_bytes.end());
+    rows += part.rows;
   }
-  if (!any) return {};
-  uint32_t rows = 0;
-  for (const Rows& part : roles) rows += part.rows;
-  return add_f32(name(roles[0].role, layer, ".bias"), 1, rows, std::move(bytes));
+  return add_f32(named(roles[0]), 1, rows, std::move(bytes));
 }
 
 std::optional<WeightResolver::Matrix> WeightResolver::take_projection(Role role, uint32_t layer,
@@ -418,6 +420,25 @@ plan::WeightId WeightResolver::add_table(std::string name, uint32_t rows, uint32
                                          std::span<const float> values) {
   const auto bytes = std::as_bytes(values);
   return add_f32(std::move(name), rows, cols, {bytes.begin(), bytes.end()});
+}
+
+Projection WeightResolver::head(uint32_t rows, uint32_t cols) {
+  const bool transposed = std::exchange(transposed_, false);
+  const Rows head[] = {{Role::lm_head, rows}};
+  Projection result = projection(head, 0, cols);
+  transposed_ = transposed;
+  return result;
+}
+
+void WeightResolver::ignore_layer(uint32_t layer) {
+  const std::string norm = names_(Role::attention_norm, layer);
+  const std::string number = fmt::format(".{}.", layer);
+  const size_t at = norm.find(number);
+  if (at == std::string::npos) return;
+  const std::string prefix = norm.substr(0, at + number.size());
+  for (const formats::TensorView& tensor : checkpoint_.tensors()) {
+    if (tensor.name.starts_with(prefix)) used_.insert(tensor.name);
+  }
 }
 
 void WeightResolver::ignore(Role role) { used_.insert(name(role, 0, ".weight")); }

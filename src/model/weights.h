@@ -112,8 +112,12 @@ class WeightResolver {
   plan::WeightId add_table(std::string name, uint32_t rows, uint32_t cols,
                            std::span<const float> values);
 
-  // Counts a tensor as used though no plan reads it.
+  // The head, which is stored as rows in every family.
+  Projection head(uint32_t rows, uint32_t cols);
+
+  // Counts a tensor, or all of a layer, as used though no plan reads it.
   void ignore(Role role);
+  void ignore_layer(uint32_t layer);
 
   // Throws Error naming the missing tensors, those of a wrong shape, and those nobody asked for.
   Weights finish() &&;

@@ -77,6 +77,22 @@ TEST_P(InvarianceTest, AloneAndAmongOthers) {
   }
 }
 
+// Nor do they depend on the room that was made. Tables are made before a backend sees them: the CPU
+// speaks for all.
+class ContextTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(ContextTest, GivesTheSame) {
+  const Golden golden = load_golden(GetParam());
+  const Request request{.prompt = {golden.tokens.begin(), golden.tokens.begin() + 5},
+                        .max_new_tokens = 3,
+                        .generated_logits = true};
+  const backend::Choice cpu = backend::Choice::cpu;
+  LoadedModel narrow({.model = golden.model, .device = {.choice = cpu}, .context = 8});
+  LoadedModel wide = load(golden, cpu, 1, {});
+  expect_equal(run_all(*narrow.make_engine(), {request})[0],
+               run_all(*wide.make_engine(), {request})[0], "context 8");
+}
+
 // The host chooses where the penalty may look back, even at no token; else the backend does.
 TEST_P(InvarianceTest, SampledByTheBackendAsByTheHost) {
   const auto [name, backend] = GetParam();
@@ -122,6 +138,9 @@ INSTANTIATE_TEST_SUITE_P(WebGpu, InvarianceTest,
                          testing::Combine(testing::ValuesIn(golden_names(true)),
                                           testing::Values(backend::Choice::webgpu)),
                          test_name);
+
+INSTANTIATE_TEST_SUITE_P(Cpu, ContextTest, testing::ValuesIn(golden_names()),
+                         [](const auto& info) { return info.param; });
 
 INSTANTIATE_TEST_SUITE_P(Backends, WideBatchTest,
                          testing::Values(backend::Choice::cpu, backend::Choice::webgpu),

@@ -223,6 +223,24 @@ TEST(ConfigHf, ExpertsOfSomeLayers) {
   EXPECT_NE(error_of(config).find("num_experts_per_token is 9"), std::string::npos);
 }
 
+TEST(ConfigHf, WindowsOnlyWhereTheFamilyHasThem) {
+  json config = llama_config();
+  config["sliding_window"] = 16;
+  EXPECT_EQ(read(config).layers[1].window, 0U);
+  config["model_type"] = "mistral";
+  EXPECT_EQ(read(config).layers[1].window, 16U);
+  config["model_type"] = "qwen2";
+  EXPECT_EQ(read(config).layers[1].window, 0U);  // without use_sliding_window
+}
+
+TEST(ConfigHf, ScalingBesideParametersGoesBeforeThem) {
+  json config = llama_config();
+  config["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 20000.0}};
+  config["rope_scaling"] = {{"type", "linear"}, {"factor", 2.0}};
+  EXPECT_EQ(read(config).rope.scaling, RopeScaling::linear);
+  EXPECT_EQ(read(config).rope.theta, 20000.0);
+}
+
 TEST(ConfigHf, WhatAFamilyDoesNotSupportIsRefused) {
   struct Case {
     const char* model_type;
@@ -233,7 +251,8 @@ TEST(ConfigHf, WhatAFamilyDoesNotSupportIsRefused) {
                         {"falcon", "parallel_attn", false},
                         {"phi", "qk_layernorm", true},
                         {"gemma3_text", "use_bidirectional_attention", true},
-                        {"gpt2", "scale_attn_by_inverse_layer_idx", true}};
+                        {"gpt2", "scale_attn_by_inverse_layer_idx", true},
+                        {"llama", "quantization_config", {{"quant_method", "gptq"}}}};
   for (const Case& c : cases) {
     json config = llama_config();
     config["model_type"] = c.model_type;

@@ -106,10 +106,35 @@ TEST(Weights, NamesWithoutTheirFirstPart) {
             load_model(source, {}).weights.list.size());
 }
 
+TEST(Weights, LayersForDraftingAreLeftAlone) {
+  const auto source = formats::Checkpoint::open(kLlama.parent_path() / "deepseek_v3");
+  std::vector<TensorView> tensors(source.tensors().begin(), source.tensors().end());
+  const std::filesystem::path& folder = temporary_folder();
+  std::filesystem::copy_file(kLlama.parent_path() / "deepseek_v3/config.json",
+                             folder / "config.json",
+                             std::filesystem::copy_options::overwrite_existing);
+  // num_nextn_predict_layers is 1, of 3 layers.
+  for (const char* name : {"model.layers.3.eh_proj.weight", "model.layers.3.mlp.gate.weight"}) {
+    tensors.push_back(tensors[0]);
+    tensors.back().name = name;
+  }
+  formats::write_safetensors(folder / "model.safetensors", tensors);
+  const auto checkpoint = formats::Checkpoint::open(folder);
+  EXPECT_EQ(load_model(checkpoint, {}).layers.size(), 3U);
+}
+
 TEST(Weights, MissingTensor) {
   EXPECT_NE(error_of([](std::vector<TensorView>& t) {
               std::erase_if(t, [](auto& v) { return v.name == "model.norm.weight"; });
             }).find("tensor 'model.norm.weight' is missing"),
+            std::string::npos);
+}
+
+TEST(Weights, ABiasOfSomePartsOnly) {
+  EXPECT_NE(error_of([](std::vector<TensorView>& t) {
+              t.push_back(named(t, "model.norm.weight"));
+              t.back().name = "model.layers.0.self_attn.q_proj.bias";
+            }).find("tensor 'model.layers.0.self_attn.k_proj.bias' is missing"),
             std::string::npos);
 }
 

@@ -195,10 +195,11 @@ TEST(Verify, AcceptsAndPrintsExperts) {
   Plan plan = expert_plan();
   verify(plan, expert_resources());
   const std::string text = to_string(plan, expert_resources());
+  constexpr const char* kRoute =
+      "= route %0 sigmoid top_k=2 bias=route_bias:F32[1, 8] groups=4 top_groups=2 best_two "
+      "normalise scale=2.5";
   for (const char* part :
-       {"= route %0 sigmoid top_k=2 bias=route_bias:F32[1, 8] groups=4 top_groups=2 best_two "
-        "normalise scale=2.5",
-        "= expert_linear %3 %2 up:Q4_0[512, 64] bias=up_bias:F32[1, 512] experts=8",
+       {kRoute, "= expert_linear %3 %2 up:Q4_0[512, 64] bias=up_bias:F32[1, 512] experts=8",
         "= glu %4 silu groups=2 alpha=1.5 limit=7 up_offset=1",
         "= expert_linear %5 %2 down:Q4_0[512, 32] experts=8 f16_inputs",
         "= combine %6 %2 residual=%1 scale=0.5", "= gate %8 %7"}) {

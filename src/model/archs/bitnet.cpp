@@ -6,10 +6,7 @@ namespace wisp::model {
 
 namespace {
 
-void read_bitnet(ModelConfig& c) {
-  c.sub_norms = true;
-  c.activation = plan::Activation::relu_squared;
-}
+void read_bitnet(ModelConfig& c) { c.sub_norms = true; }
 
 }  // namespace
 
@@ -17,7 +14,8 @@ const Arch kBitNet = {
     .name = "bitnet",
     .hf_model_types = {"bitnet"},
     .gguf_architectures = {},
-    .hf_defaults = R"({"rms_norm_eps": 1e-5, "rope_theta": 500000.0})",
+    .windows = false,
+    .hf_defaults = R"({"hidden_act": "relu2", "rms_norm_eps": 1e-5, "rope_theta": 500000.0})",
     .from_hf = [](const JsonFields&, ModelConfig& c) { read_bitnet(c); },
 };
 

@@ -29,6 +29,7 @@ const Arch kCohere = {
     .name = "cohere",
     .hf_model_types = {"cohere"},
     .gguf_architectures = {"command-r"},
+    .windows = false,
     .hf_defaults = R"({"tie_word_embeddings": true, "layer_norm_eps": 1e-5})",
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {

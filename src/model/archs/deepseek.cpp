@@ -65,9 +65,12 @@ void read_gguf(const GgufFields& fields, ModelConfig& c) {
   ExpertsConfig& e = *c.experts;
   e.shared_intermediate_size =
       e.intermediate_size * fields.get_uint("expert_shared_count").value_or(0);
-  e.scale = static_cast<float>(fields.get_number("expert_weights_scale").value_or(1.0));
+  const double scale = fields.get_number("expert_weights_scale").value_or(0.0);
+  e.scale = scale == 0.0 ? 1.0F : static_cast<float>(scale);
   e.normalise = fields.get_bool("expert_weights_norm").value_or(false);
-  if (fields.get_uint("expert_gating_func").value_or(1) == 2) {
+  const uint32_t gating = fields.get_uint("expert_gating_func").value_or(0);
+  if (gating > 2) fail("{}.expert_gating_func: {} is not supported", fields.arch(), gating);
+  if (gating == 2) {
     e.score = plan::RouterScore::sigmoid;
     e.group_score = plan::GroupScore::best_two;
     e.correction_bias = true;
@@ -90,6 +93,12 @@ void read_gguf(const GgufFields& fields, ModelConfig& c) {
          fields.get_uint("leading_dense_block_count").value_or(0));
 }
 
+// A field that has to be as the family is, where it is given.
+void refuse_other(const JsonFields& fields, std::string_view key, std::string_view value) {
+  const std::string given = fields.get_string(key).value_or(std::string(value));
+  if (given != value) fail("field '{}': '{}' is not supported", key, given);
+}
+
 const std::vector<RoleName> kNames = {
     {Role::shared_gate, "model.layers.{}.mlp.shared_experts.gate_proj"},
     {Role::shared_up, "model.layers.{}.mlp.shared_experts.up_proj"},
@@ -102,6 +111,7 @@ const Arch kDeepSeekV2 = {
     .hf_model_types = {"deepseek_v2"},
     .gguf_architectures = {},
     .hf_names = kNames,
+    .windows = false,
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {
           read_hf(fields, c);
@@ -120,7 +130,9 @@ const Arch kDeepSeekV3 = {
     .hf_model_types = {"deepseek_v3"},
     .gguf_architectures = {"deepseek2"},
     .hf_names = kNames,
-    .hf_defaults = R"({"norm_topk_prob": true})",
+    .windows = false,
+    .hf_defaults =
+        R"({"norm_topk_prob": true, "routed_scaling_factor": 2.5, "rope_interleave": true})",
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {
           read_hf(fields, c);
@@ -128,6 +140,9 @@ const Arch kDeepSeekV3 = {
           c.experts->score = plan::RouterScore::sigmoid;
           c.experts->group_score = plan::GroupScore::best_two;
           c.experts->correction_bias = true;
+          if (!*fields.get_bool("rope_interleave")) c.rope.style = plan::RopeStyle::half;
+          refuse_other(fields, "topk_method", "noaux_tc");
+          refuse_other(fields, "scoring_func", "sigmoid");
         },
     .from_gguf = read_gguf,
 };

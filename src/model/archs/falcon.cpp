@@ -10,7 +10,6 @@ namespace {
 void read_falcon(ModelConfig& c) {
   c.norm = plan::NormKind::layer;
   c.gated_ffn = false;
-  c.activation = plan::Activation::gelu_erf;
   if (c.intermediate_size == 0) c.intermediate_size = 4 * c.hidden_size;
 }
 
@@ -38,6 +37,7 @@ const Arch kFalcon = {
     .gguf_names = {{Role::attention_norm, "blk.{}.attn_norm_2"},
                    {Role::attention_norm, "blk.{}.attn_norm"},
                    {Role::ffn_norm, "blk.{}.attn_norm"}},
+    .windows = false,
     .hf_defaults = R"({"tie_word_embeddings": true, "multi_query": true, "activation": "gelu",
                        "layer_norm_epsilon": 1e-5})",
     .from_hf =
@@ -57,6 +57,7 @@ const Arch kFalcon = {
     .from_gguf =
         [](const GgufFields&, ModelConfig& c) {
           read_falcon(c);
+          c.activation = plan::Activation::gelu_erf;
           c.qkv_layout = QkvLayout::stacked;
           c.residual = c.num_kv_heads > 1 ? Residual::parallel : Residual::parallel_shared;
         },

@@ -44,7 +44,7 @@ void set_window_pattern(ModelConfig& c, uint32_t interval);
 // Qwen's older configs: with use_sliding_window all layers from max_window_layers on slide.
 void read_qwen_windows(const JsonFields& fields, ModelConfig& c);
 
-// Qwen's experts: those windows, and which layers have experts.
+// Qwen's experts, and which layers have them.
 void read_qwen_experts(const JsonFields& fields, ModelConfig& c);
 
 // What the Gemma families share: norms around attention and network, scaled embeddings, and in

@@ -8,7 +8,6 @@ namespace wisp::model {
 
 void read_gemma(ModelConfig& c) {
   c.post_norms = true;
-  c.activation = plan::Activation::gelu_tanh;
   c.embedding_scale = std::sqrt(static_cast<float>(c.hidden_size));
 }
 
@@ -33,7 +32,7 @@ const Arch kGemma2 = {
     .gguf_architectures = {"gemma2"},
     .hf_names = gemma_names(),
     .hf_defaults =
-        R"({"tie_word_embeddings": true, "sliding_window": 4096, "query_pre_attn_scalar": 256,
+        R"({"tie_word_embeddings": true, "hidden_activation": "gelu_pytorch_tanh", "sliding_window": 4096, "query_pre_attn_scalar": 256,
                        "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0})",
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {
@@ -43,9 +42,11 @@ const Arch kGemma2 = {
     .from_gguf =
         [](const GgufFields& fields, ModelConfig& c) {
           read_gemma(c);
+          c.activation = plan::Activation::gelu_tanh;
           // The file does not say it: the 27B model divides by hidden_size / num_heads.
           if (c.num_layers == 46) {
-            c.attention_scale = 1.0F / std::sqrt(static_cast<float>(c.hidden_size / c.num_heads));
+            c.attention_scale = 1.0F / std::sqrt(static_cast<float>(c.hidden_size) /
+                                                 static_cast<float>(c.num_heads));
           }
           c.attention_softcap =
               static_cast<float>(fields.get_number("attn_logit_softcapping").value_or(50.0));

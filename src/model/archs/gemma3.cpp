@@ -23,12 +23,13 @@ const Arch kGemma3 = {
     .gguf_architectures = {"gemma3"},
     .hf_names = gemma_names(),
     .hf_defaults =
-        R"({"tie_word_embeddings": true, "sliding_window": 4096, "query_pre_attn_scalar": 256,
+        R"({"tie_word_embeddings": true, "hidden_activation": "gelu_pytorch_tanh", "sliding_window": 4096, "query_pre_attn_scalar": 256,
                        "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0,
                        "sliding_window_pattern": 6})",
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {
           read_gemma_hf(fields, c);
+          c.attention_softcap = 0.0F;
           c.qk_norm = QkNorm::each_head;
           if (fields.get_bool("use_bidirectional_attention").value_or(false)) {
             fail("field 'use_bidirectional_attention': true is not supported");
@@ -45,10 +46,12 @@ const Arch kGemma3 = {
     .from_gguf =
         [](const GgufFields& fields, ModelConfig& c) {
           read_gemma(c);
+          c.activation = plan::Activation::gelu_tanh;
           c.qk_norm = QkNorm::each_head;
           // The file does not say it: the 27B model divides by hidden_size / num_heads.
           if (c.num_layers == 62) {
-            c.attention_scale = 1.0F / std::sqrt(static_cast<float>(c.hidden_size / c.num_heads));
+            c.attention_scale = 1.0F / std::sqrt(static_cast<float>(c.hidden_size) /
+                                                 static_cast<float>(c.num_heads));
           }
           c.logit_softcap =
               static_cast<float>(fields.get_number("final_logit_softcapping").value_or(0.0));

@@ -20,6 +20,7 @@ const Arch kGlm4 = {
     .gguf_architectures = {"glm4"},
     .hf_names = {{Role::attention_post_norm, "model.layers.{}.post_self_attn_layernorm"},
                  {Role::ffn_post_norm, "model.layers.{}.post_mlp_layernorm"}},
+    .windows = false,
     .hf_defaults = R"({"rms_norm_eps": 1.5625e-7, "partial_rotary_factor": 0.5})",
     .from_hf = [](const JsonFields&, ModelConfig& c) { read_glm4(c); },
     .from_gguf = [](const GgufFields&, ModelConfig& c) { read_glm4(c); },

@@ -31,6 +31,7 @@ const Arch kGpt2 = {
                  {Role::ffn_norm, "transformer.h.{}.ln_2"},
                  {Role::up_proj, "transformer.h.{}.mlp.c_fc"},
                  {Role::down_proj, "transformer.h.{}.mlp.c_proj"}},
+    .windows = false,
     .hf_defaults = R"({"tie_word_embeddings": true, "layer_norm_epsilon": 1e-5, "n_positions": 1024,
                        "activation_function": "gelu_new"})",
     .from_hf =

@@ -27,6 +27,7 @@ const Arch kGptNeoX = {
                  {Role::ffn_norm, "gpt_neox.layers.{}.post_attention_layernorm"},
                  {Role::up_proj, "gpt_neox.layers.{}.mlp.dense_h_to_4h"},
                  {Role::down_proj, "gpt_neox.layers.{}.mlp.dense_4h_to_h"}},
+    .windows = false,
     .hf_defaults = R"({"layer_norm_eps": 1e-5, "rotary_pct": 0.25, "hidden_act": "gelu"})",
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {

@@ -6,6 +6,7 @@ namespace wisp::model {
 namespace {
 
 void read_gpt_oss(ModelConfig& c) {
+  c.activation = plan::Activation::silu;
   c.attention_sinks = true;
   c.glu_alpha = 1.702F;
   c.glu_limit = 7.0F;
@@ -22,7 +23,8 @@ const Arch kGptOss = {
     .hf_names = {{Role::router, "model.layers.{}.mlp.router"},
                  {Role::expert_down, "model.layers.{}.mlp.experts.down_proj"}},
     .gguf_names = {{Role::ffn_norm, "blk.{}.post_attention_norm"}},
-    .hf_defaults = R"({"num_local_experts": 128, "num_experts_per_tok": 4, "rms_norm_eps": 1e-5,
+    .hf_defaults =
+        R"({"num_local_experts": 128, "num_experts_per_tok": 4, "rms_norm_eps": 1e-5, "rope_theta": 150000.0,
                        "sliding_window": 128})",
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {

@@ -13,6 +13,7 @@ const Arch kGranite = {
     .name = "granite",
     .hf_model_types = {"granite"},
     .gguf_architectures = {"granite"},
+    .windows = false,
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {
           const auto number = [&](std::string_view key) {

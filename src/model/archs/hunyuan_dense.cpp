@@ -19,6 +19,7 @@ const Arch kHunyuanDense = {
     .gguf_architectures = {"hunyuan-dense"},
     .hf_names = {{Role::q_norm, "model.layers.{}.self_attn.query_layernorm"},
                  {Role::k_norm, "model.layers.{}.self_attn.key_layernorm"}},
+    .windows = false,
     .hf_defaults = R"({"rms_norm_eps": 1e-5})",
     .from_hf = [](const JsonFields&, ModelConfig& c) { read_hunyuan(c); },
     .from_gguf = [](const GgufFields&, ModelConfig& c) { read_hunyuan(c); },

@@ -8,6 +8,7 @@ const Arch kLlama = {
     .hf_model_types = {"llama"},
     .gguf_architectures = {"llama"},
     // The converter reorders the rows of q and k, so that a rotation takes neighbours.
+    .windows = false,
     .from_gguf =
         [](const GgufFields& fields, ModelConfig& c) {
           c.rope.style = plan::RopeStyle::interleaved;

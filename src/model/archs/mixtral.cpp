@@ -11,7 +11,8 @@ const Arch kMixtral = {
                  {Role::expert_gate, "model.layers.{}.block_sparse_moe.experts.{}.w1"},
                  {Role::expert_up, "model.layers.{}.block_sparse_moe.experts.{}.w3"},
                  {Role::expert_down, "model.layers.{}.block_sparse_moe.experts.{}.w2"}},
-    .hf_defaults = R"({"num_local_experts": 8, "num_experts_per_tok": 2, "rms_norm_eps": 1e-5})",
+    .hf_defaults =
+        R"({"num_local_experts": 8, "num_experts_per_tok": 2, "rms_norm_eps": 1e-5, "rope_theta": 1000000.0})",
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {
           read_hf_experts(fields, c);

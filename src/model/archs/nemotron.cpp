@@ -9,7 +9,6 @@ namespace {
 void read_nemotron(ModelConfig& c) {
   c.norm = plan::NormKind::layer;
   c.gated_ffn = false;
-  c.activation = plan::Activation::relu_squared;
 }
 
 }  // namespace
@@ -18,13 +17,18 @@ const Arch kNemotron = {
     .name = "nemotron",
     .hf_model_types = {"nemotron"},
     .gguf_architectures = {"nemotron"},
-    .hf_defaults = R"({"norm_eps": 1e-5, "partial_rotary_factor": 0.5})",
+    .windows = false,
+    .hf_defaults = R"({"hidden_act": "relu2", "norm_eps": 1e-5, "partial_rotary_factor": 0.5})",
     .from_hf =
         [](const JsonFields&, ModelConfig& c) {
           read_nemotron(c);
           c.norm_weight_offset = 1.0F;
         },
-    .from_gguf = [](const GgufFields&, ModelConfig& c) { read_nemotron(c); },
+    .from_gguf =
+        [](const GgufFields&, ModelConfig& c) {
+          read_nemotron(c);
+          c.activation = plan::Activation::relu_squared;
+        },
 };
 
 }  // namespace wisp::model

@@ -18,6 +18,7 @@ const Arch kOlmo = {
     .name = "olmo",
     .hf_model_types = {"olmo"},
     .gguf_architectures = {"olmo"},
+    .windows = false,
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {
           read_olmo(c);

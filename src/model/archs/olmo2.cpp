@@ -31,6 +31,7 @@ const Arch kOlmo2 = {
     .hf_model_types = {"olmo2"},
     .gguf_architectures = {"olmo2"},
     .hf_names = kNames,
+    .windows = false,
     .hf_defaults = R"({"rms_norm_eps": 1e-5})",
     .from_hf = [](const JsonFields&, ModelConfig& c) { read_olmo2(c); },
     .from_gguf =
@@ -46,7 +47,7 @@ const Arch kOlmo3 = {
     .hf_model_types = {"olmo3"},
     .gguf_architectures = {},
     .hf_names = kNames,
-    .hf_defaults = R"({"rms_norm_eps": 1e-5, "sliding_window": 4096})",
+    .hf_defaults = R"({"rms_norm_eps": 1e-5, "sliding_window": 4096, "rope_theta": 500000.0})",
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {
           read_olmo2(c);

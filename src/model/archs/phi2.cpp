@@ -24,6 +24,7 @@ const Arch kPhi2 = {
                  {Role::o_proj, "model.layers.{}.self_attn.dense"},
                  {Role::up_proj, "model.layers.{}.mlp.fc1"},
                  {Role::down_proj, "model.layers.{}.mlp.fc2"}},
+    .windows = false,
     .hf_defaults =
         R"({"layer_norm_eps": 1e-5, "partial_rotary_factor": 0.5, "hidden_act": "gelu_new"})",
     .from_hf =

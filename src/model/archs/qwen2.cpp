@@ -4,8 +4,8 @@
 namespace wisp::model {
 
 void read_qwen_windows(const JsonFields& fields, ModelConfig& c) {
-  if (fields.has("layer_types")) return;
   const bool sliding = fields.get_bool("use_sliding_window").value_or(false);
+  if (fields.has("layer_types") && sliding) return;
   const uint32_t full = fields.get_uint("max_window_layers").value_or(28);
   for (uint32_t i = 0; i < c.num_layers; ++i) {
     if (!sliding || i < full) c.layers[i].window = 0;

@@ -4,7 +4,6 @@
 namespace wisp::model {
 
 void read_qwen_experts(const JsonFields& fields, ModelConfig& c) {
-  read_qwen_windows(fields, c);
   read_hf_experts(fields, c);
   const uint32_t step = fields.get_uint("decoder_sparse_step").value_or(1);
   for (uint32_t i = 0; i < c.num_layers; ++i) {
@@ -23,6 +22,7 @@ const Arch kQwen2Moe = {
                        "shared_expert_intermediate_size": 5632})",
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {
+          read_qwen_windows(fields, c);
           read_qwen_experts(fields, c);
           c.experts->shared_intermediate_size =
               fields.require_uint("shared_expert_intermediate_size");

@@ -24,6 +24,10 @@ const Arch kQwen3Moe = {
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {
           read_qwen_experts(fields, c);
+          // All layers have the window, or none.
+          if (!fields.get_bool("use_sliding_window").value_or(false)) {
+            for (LayerConfig& layer : c.layers) layer.window = 0;
+          }
           c.qk_norm = QkNorm::each_head;
         },
     .from_gguf =

@@ -22,6 +22,7 @@ const Arch kSmolLM3 = {
     .name = "smollm3",
     .hf_model_types = {"smollm3"},
     .gguf_architectures = {"smollm3"},
+    .windows = false,
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {
           const uint32_t interval = fields.get_uint("no_rope_layer_interval").value_or(4);

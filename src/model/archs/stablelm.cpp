@@ -9,6 +9,7 @@ const Arch kStableLm = {
     .gguf_architectures = {"stablelm"},
     .hf_names = {{Role::q_norm, "model.layers.{}.self_attn.q_layernorm"},
                  {Role::k_norm, "model.layers.{}.self_attn.k_layernorm"}},
+    .windows = false,
     .hf_defaults = R"({"layer_norm_eps": 1e-5, "partial_rotary_factor": 0.25})",
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {
