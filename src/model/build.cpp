@@ -1,4 +1,6 @@
 // From config and weights to a plan: embed, layers, head.
+#include <map>
+
 #include "base/error.h"
 #include "formats/dtype.h"
 #include "model/model.h"
@@ -78,20 +80,25 @@ class Builder {
     return fast_prefill() && (is_quantised(id) || !model_.config.experts);
   }
 
-  // residual + scale * (W x + bias), with the activations quantised first where the mode and the
-  // weight's type ask for it.
+  // x as a weight's op takes it: quantised where the mode and the weight's type ask for it, once
+  // for all that read it.
+  ValueId input_of(plan::WeightId weight, ValueId x, const std::string& name) {
+    if (!takes_int8(weight)) return x;
+    const auto [entry, is_new] = quantised_.try_emplace(x);
+    if (is_new) {
+      entry->second = value(name + ".q8", plan_[x].width, ValueType::q8);
+      add(plan::Quantize{.x = x, .out = entry->second}, name + ".quantize");
+    }
+    return entry->second;
+  }
+
+  // residual + scale * (W x + bias).
   ValueId linear(ValueId x, const Projection& projection, const std::string& name,
                  std::optional<ValueId> residual = {}, float scale = 1.0F) {
     const ValueId out = value(name, projection.rows);
-    std::optional<ValueId> quantised;
     uint32_t offset = 0;
     for (const Projection::Part& part : projection.parts) {
-      const bool int8 = takes_int8(part.weight);
-      if (int8 && !quantised) {
-        quantised = value(name + ".q8", plan_[x].width, ValueType::q8);
-        add(plan::Quantize{.x = x, .out = *quantised}, name + ".quantize");
-      }
-      add(plan::Linear{.x = int8 ? *quantised : x,
+      add(plan::Linear{.x = input_of(part.weight, x, name),
                        .weight = part.weight,
                        .out = out,
                        .bias = part.bias,
@@ -211,14 +218,8 @@ class Builder {
   ValueId expert_linear(ValueId x, ValueId routes, const ExpertMatrix& matrix,
                         const std::string& name) {
     const ExpertsConfig& e = *model_.config.experts;
-    const bool int8 = takes_int8(matrix.weight);
     const ValueId out = value(name, e.top_k * matrix.rows);
-    ValueId from = x;
-    if (int8) {
-      from = value(name + ".q8", plan_[x].width, ValueType::q8);
-      add(plan::Quantize{.x = x, .out = from}, name + ".quantize");
-    }
-    add(plan::ExpertLinear{.x = from,
+    add(plan::ExpertLinear{.x = input_of(matrix.weight, x, name),
                            .routes = routes,
                            .weight = matrix.weight,
                            .out = out,
@@ -357,6 +358,7 @@ class Builder {
   const Model& model_;
   const PlanOptions& options_;
   plan::Plan plan_;
+  std::map<ValueId, ValueId> quantised_;
   KernelClass kernel_class_ = KernelClass::decode;
   Rows rows_ = Rows::columns;
 };

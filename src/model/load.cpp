@@ -189,11 +189,11 @@ class LayerResolver {
       case QkNorm::none:
         return {};
       case QkNorm::each_head:
-        return resolver_.head_norm(role, layer_, c_.head_dim);
+        return resolver_.vector(role, layer_, c_.head_dim);
       case QkNorm::own_heads:
         return resolver_.head_norms(role, layer_, heads, c_.head_dim);
       case QkNorm::all_heads:
-        return resolver_.head_norm(role, layer_, heads * c_.head_dim);
+        return resolver_.vector(role, layer_, heads * c_.head_dim);
     }
     return {};
   }

@@ -42,10 +42,6 @@ double yarn_frequency(const RopeConfig& rope, uint32_t pair, double freq) {
   return freq / rope.factor * ramp + freq * (1.0 - ramp);
 }
 
-double yarn_mscale(double factor, double mscale) {
-  return factor <= 1.0 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
-}
-
 // Longrope (Ding et al. 2024): the amplitude that goes with a context stretched by `factor`.
 double longrope_amplitude(const RopeConfig& rope) {
   if (rope.factor <= 1.0) return 1.0;
@@ -81,6 +77,10 @@ double frequency(const RopeConfig& rope, uint32_t pair) {
 }
 
 }  // namespace
+
+double yarn_mscale(double factor, double mscale) {
+  return factor <= 1.0 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
+}
 
 std::vector<float> rope_table(const RopeConfig& rope, uint32_t positions,
                               std::span<const float> freq_factors) {

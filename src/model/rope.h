@@ -17,6 +17,9 @@ namespace wisp::model {
 std::vector<float> rope_table(const RopeConfig& rope, uint32_t positions,
                               std::span<const float> freq_factors);
 
+// Yarn's amplitude for a context stretched by `factor`: 1 + 0.1 * mscale * ln(factor).
+double yarn_mscale(double factor, double mscale);
+
 // f32 [positions]: 1 + beta * ln(1 + floor(position / context)), Ministral's long-context query
 // scaling.
 std::vector<float> query_scale_table(float beta, uint32_t context, uint32_t positions);

@@ -79,7 +79,10 @@ plan::WeightId WeightResolver::matrix(Role role, uint32_t layer, uint32_t rows, 
 }
 
 plan::WeightId WeightResolver::vector(Role role, uint32_t layer, uint32_t size) {
-  const std::string full = name(role, layer, ".weight");
+  return vector(name(role, layer, ".weight"), size);
+}
+
+plan::WeightId WeightResolver::vector(const std::string& full, uint32_t size) {
   const uint64_t shape[] = {size};
   const formats::TensorView* tensor = take(full, shape, true);
   if (tensor == nullptr) return {};
@@ -100,10 +103,6 @@ NormWeights WeightResolver::norm(Role role, uint32_t layer, uint32_t size, plan:
   const Rows rows[] = {{role, size}};
   result.bias = bias(rows, layer);
   return result;
-}
-
-plan::WeightId WeightResolver::head_norm(Role role, uint32_t layer, uint32_t head_dim) {
-  return vector(role, layer, head_dim);
 }
 
 plan::WeightId WeightResolver::head_norms(Role role, uint32_t layer, uint32_t heads,
@@ -144,6 +143,13 @@ std::optional<plan::WeightId> WeightResolver::bias(std::span<const Rows> roles, 
   return add_f32(named(roles[0]), 1, rows, std::move(bytes));
 }
 
+uint32_t WeightResolver::element_bytes(std::string_view name, formats::DType dtype) {
+  const formats::DTypeInfo& info = formats::dtype_info(dtype);
+  if (info.block_elements == 1) return info.block_bytes;
+  problems_.push_back(fmt::format("tensor '{}' of type {} cannot be transposed", name, info.name));
+  return 0;
+}
+
 std::optional<WeightResolver::Matrix> WeightResolver::take_projection(Role role, uint32_t layer,
                                                                       uint32_t rows,
                                                                       uint32_t cols) {
@@ -153,13 +159,9 @@ std::optional<WeightResolver::Matrix> WeightResolver::take_projection(Role role,
   if (tensor == nullptr) return {};
   Matrix matrix{tensor->name, tensor->dtype, tensor->data};
   if (!transposed_) return matrix;
-  const formats::DTypeInfo& info = formats::dtype_info(tensor->dtype);
-  if (info.block_elements != 1) {
-    problems_.push_back(
-        fmt::format("tensor '{}' of type {} cannot be transposed", tensor->name, info.name));
-    return {};
-  }
-  weights_.owned.push_back(transpose(tensor->data, rows, cols, info.block_bytes));
+  const uint32_t size = element_bytes(tensor->name, tensor->dtype);
+  if (size == 0) return {};
+  weights_.owned.push_back(transpose(tensor->data, rows, cols, size));
   matrix.data = weights_.owned.back();
   return matrix;
 }
@@ -233,19 +235,15 @@ WeightResolver::LatentHeads WeightResolver::split_kv_b(uint32_t layer, uint32_t 
   const std::optional<Matrix> matrix =
       take_projection(Role::kv_b_proj, layer, num_heads * head_rows, latent.kv_rank);
   if (!matrix) return {};
-  const formats::DTypeInfo& info = formats::dtype_info(matrix->dtype);
-  if (info.block_elements != 1) {
-    problems_.push_back(
-        fmt::format("tensor '{}' of type {} cannot be transposed", matrix->name, info.name));
-    return {};
-  }
+  const uint32_t size = element_bytes(matrix->name, matrix->dtype);
+  if (size == 0) return {};
   const size_t row_bytes = matrix->data.size() / (num_heads * head_rows);
   backend::WeightParts k_parts;
   backend::WeightParts v_parts;
   for (uint32_t h = 0; h < num_heads; ++h) {
     const auto head = matrix->data.subspan(h * head_rows * row_bytes, head_rows * row_bytes);
-    weights_.owned.push_back(transpose(head.first(latent.nope_dim * row_bytes), latent.kv_rank,
-                                       latent.nope_dim, info.block_bytes));
+    weights_.owned.push_back(
+        transpose(head.first(latent.nope_dim * row_bytes), latent.kv_rank, latent.nope_dim, size));
     k_parts.push_back(weights_.owned.back());
     v_parts.push_back(head.subspan(latent.nope_dim * row_bytes));
   }
@@ -257,19 +255,12 @@ WeightResolver::LatentHeads WeightResolver::split_kv_b(uint32_t layer, uint32_t 
 }
 
 plan::WeightId WeightResolver::bare_vector(Role role, uint32_t layer, uint32_t size) {
-  // GGUF gives it a suffix.
-  std::string full = name(role, layer, "");
-  if (checkpoint_.find(full) == nullptr) full = name(role, layer, ".weight");
-  const uint64_t shape[] = {size};
-  const formats::TensorView* tensor = take(full, shape, true);
-  if (tensor == nullptr) return {};
-  return add_f32(full, 1, size, f32_bytes(*tensor));
+  return vector(bare_name(role, layer), size);
 }
 
-const formats::TensorView* WeightResolver::take_experts(Role role, uint32_t layer,
-                                                        std::span<const uint64_t> shape) {
+std::string WeightResolver::bare_name(Role role, uint32_t layer) const {
   const std::string bare = name(role, layer, "");
-  return take(checkpoint_.find(bare) != nullptr ? bare : bare + ".weight", shape, true);
+  return checkpoint_.find(bare) != nullptr ? bare : bare + ".weight";
 }
 
 ExpertMatrix WeightResolver::experts(std::span<const Rows> roles, uint32_t layer,
@@ -328,7 +319,7 @@ ExpertMatrix WeightResolver::stacked_experts(std::span<const Rows> roles, uint32
   std::vector<const formats::TensorView*> tensors;
   for (const Rows& part : roles) {
     const uint64_t shape[] = {num_experts, part.rows, cols};
-    const formats::TensorView* tensor = take_experts(part.role, layer, shape);
+    const formats::TensorView* tensor = take(bare_name(part.role, layer), shape, true);
     if (tensor != nullptr) tensors.push_back(tensor);
   }
   if (tensors.size() != roles.size()) return {};
@@ -372,21 +363,16 @@ ExpertMatrix WeightResolver::interleaved_experts(const Rows& rows, uint32_t laye
                                                  uint32_t num_experts, uint32_t cols) {
   const uint64_t shape[] = {num_experts, cols, rows.rows};
   const uint64_t bias_shape[] = {num_experts, rows.rows};
-  const formats::TensorView* tensor = take_experts(rows.role, layer, shape);
+  const formats::TensorView* tensor = take(bare_name(rows.role, layer), shape, true);
   const formats::TensorView* bias = take(name(rows.role, layer, "_bias"), bias_shape, true);
   if (tensor == nullptr || bias == nullptr) return {};
-  const formats::DTypeInfo& info = formats::dtype_info(tensor->dtype);
-  if (info.block_elements != 1) {
-    problems_.push_back(
-        fmt::format("tensor '{}' of type {} cannot be transposed", tensor->name, info.name));
-    return {};
-  }
+  const size_t size = element_bytes(tensor->name, tensor->dtype);
+  if (size == 0) return {};
   const uint32_t turns = rows.role == Role::expert_gate_up ? 2 : 1;
   const auto source_row = [&](uint32_t r) {
     const uint32_t half = rows.rows / turns;
     return r % half * turns + r / half;
   };
-  const size_t size = info.block_bytes;
   const std::vector<float> bias_values = formats::tensor_to_f32(*bias);
   std::vector<float> biases(bias_values.size());
   std::vector<std::byte>& out = weights_.owned.emplace_back(tensor->data.size());
@@ -423,11 +409,9 @@ plan::WeightId WeightResolver::add_table(std::string name, uint32_t rows, uint32
 }
 
 Projection WeightResolver::head(uint32_t rows, uint32_t cols) {
-  const bool transposed = std::exchange(transposed_, false);
   const Rows head[] = {{Role::lm_head, rows}};
-  Projection result = projection(head, 0, cols);
-  transposed_ = transposed;
-  return result;
+  const plan::WeightId weight = matrix(Role::lm_head, 0, rows, cols);
+  return {{{weight, bias(head, 0), rows}}, rows};
 }
 
 void WeightResolver::ignore_layer(uint32_t layer) {

@@ -70,9 +70,11 @@ class WeightResolver {
   // A norm over `size` elements; a layer norm may have a bias.
   NormWeights norm(Role role, uint32_t layer, uint32_t size, plan::NormKind kind);
 
-  // The weights of a norm of heads: one vector of head_dim, or all heads' one after another, which
-  // lie in one tensor or in one for each head.
-  plan::WeightId head_norm(Role role, uint32_t layer, uint32_t head_dim);
+  // A vector as f32.
+  plan::WeightId vector(Role role, uint32_t layer, uint32_t size);
+
+  // The weights of a norm of heads, each head's own: all heads' one after another, which lie in one
+  // tensor or in one for each head.
   plan::WeightId head_norms(Role role, uint32_t layer, uint32_t heads, uint32_t head_dim);
 
   // Projections side by side with their biases, where they have any: {role, rows} each.
@@ -136,10 +138,11 @@ class WeightResolver {
   plan::WeightId add(plan::Weight weight, backend::WeightParts parts);
   plan::WeightId add_f32(std::string name, uint32_t rows, uint32_t cols,
                          std::vector<std::byte> bytes);
-  plan::WeightId vector(Role role, uint32_t layer, uint32_t size);
+  plan::WeightId vector(const std::string& full, uint32_t size);
+  // Of a type that can be transposed; else 0, and a problem.
+  uint32_t element_bytes(std::string_view name, formats::DType dtype);
   LatentHeads split_kv_b(uint32_t layer, uint32_t num_heads, const LatentConfig& latent);
-  const formats::TensorView* take_experts(Role role, uint32_t layer,
-                                          std::span<const uint64_t> shape);
+  std::string bare_name(Role role, uint32_t layer) const;  // with ".weight" where GGUF has it
   ExpertMatrix single_experts(std::span<const Rows> roles, uint32_t layer, uint32_t num_experts,
                               uint32_t cols);
   ExpertMatrix stacked_experts(std::span<const Rows> roles, uint32_t layer, uint32_t num_experts,

@@ -226,6 +226,20 @@ NormRule norm_rule(const OpContext& context, const plan::Norm& op) {
           .weight_offset = op.weight_offset};
 }
 
+// Calls body(x, out, row) with the start of each row, for functions that cost some operations an
+// element.
+template <typename Body>
+void for_values(const OpContext& context, plan::ValueId x, plan::ValueId out, const Body& body) {
+  const size_t x_width = context.width(x);
+  const size_t out_width = context.width(out);
+  const float* from = context.floats(x);
+  float* to = context.floats(out);
+  for_rows(context, context.rows(x), 8 * out_width, [&](size_t begin, size_t end, size_t) {
+    for (size_t row = begin; row < end; ++row)
+      body(from + row * x_width, to + row * out_width, row);
+  });
+}
+
 }  // namespace
 
 void run_norm(const OpContext& context, const plan::Norm& op) {
@@ -265,56 +279,36 @@ void run_quantize(const OpContext& context, const plan::Quantize& op) {
 }
 
 void run_glu(const OpContext& context, const plan::Glu& op) {
-  const uint32_t width = context.width(op.out);
-  const float* x = context.floats(op.x);
-  float* out = context.floats(op.out);
+  const size_t width = context.width(op.out);
   const size_t group = width / op.groups;
   const auto glu = HWY_DYNAMIC_DISPATCH(GluRow);
-  for_rows(context, context.rows(op.x), size_t{8} * width, [&](size_t begin, size_t end, size_t) {
-    for (size_t row = begin; row < end; ++row) {
-      for (size_t at = 0; at < width; at += group) {
-        glu(op, x + 2 * (row * width + at), out + row * width + at, group);
-      }
-    }
+  for_values(context, op.x, op.out, [&](const float* x, float* out, size_t) {
+    for (size_t at = 0; at < width; at += group) glu(op, x + 2 * at, out + at, group);
   });
 }
 
 void run_activate(const OpContext& context, const plan::Activate& op) {
-  const uint32_t width = context.width(op.out);
-  const float* x = context.floats(op.x);
-  float* out = context.floats(op.out);
+  const size_t width = context.width(op.out);
   const auto activate = HWY_DYNAMIC_DISPATCH(ActivateRow);
-  for_rows(context, context.rows(op.x), size_t{8} * width, [&](size_t begin, size_t end, size_t) {
-    for (size_t row = begin; row < end; ++row) {
-      activate(op.activation, x + row * width, out + row * width, width);
-    }
-  });
+  for_values(context, op.x, op.out,
+             [&](const float* x, float* out, size_t) { activate(op.activation, x, out, width); });
 }
 
 void run_gate(const OpContext& context, const plan::Gate& op) {
-  const uint32_t width = context.width(op.out);
-  const uint32_t gate_width = context.width(op.gate);
-  const float* x = context.floats(op.x);
+  const size_t width = context.width(op.out);
+  const size_t gate_width = context.width(op.gate);
   const float* gates = context.floats(op.gate);
-  float* out = context.floats(op.out);
   const auto gate = HWY_DYNAMIC_DISPATCH(GateRow);
-  for_rows(context, context.rows(op.x), size_t{8} * width, [&](size_t begin, size_t end, size_t) {
-    for (size_t row = begin; row < end; ++row) {
-      gate(x + row * width, gates + row * gate_width, gate_width == 1, out + row * width, width);
-    }
+  for_values(context, op.x, op.out, [&](const float* x, float* out, size_t row) {
+    gate(x, gates + row * gate_width, gate_width == 1, out, width);
   });
 }
 
 void run_softcap(const OpContext& context, const plan::Softcap& op) {
-  const uint32_t width = context.width(op.out);
-  const float* x = context.floats(op.x);
-  float* out = context.floats(op.out);
+  const size_t width = context.width(op.out);
   const auto softcap = HWY_DYNAMIC_DISPATCH(SoftcapRow);
-  for_rows(context, context.rows(op.x), size_t{8} * width, [&](size_t begin, size_t end, size_t) {
-    for (size_t row = begin; row < end; ++row) {
-      softcap(op.cap, x + row * width, out + row * width, width);
-    }
-  });
+  for_values(context, op.x, op.out,
+             [&](const float* x, float* out, size_t) { softcap(op.cap, x, out, width); });
 }
 
 Best argmax(std::span<const float> logits) {

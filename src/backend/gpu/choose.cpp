@@ -17,6 +17,19 @@ KernelUse pointwise(std::string label, std::string file, bool logits, uint32_t v
   return use;
 }
 
+// A pointwise kernel whose results may be f32, f16 or q8 rows.
+KernelUse elementwise(std::string label, std::string file, plan::ValueId x, plan::ValueId out,
+                      const ChooseContext& c) {
+  const plan::Value& value = c.plan[out];
+  KernelUse use =
+      pointwise(std::move(label), std::move(file), logit_rows(c, out), div_up(value.width, 4));
+  if (plan::is_q8(value.type)) add_reduce(use.spec, c.capabilities, 8);
+  add_out(use.spec, c, out);
+  use.bindings.push_back(value_binding("out", out));
+  use.bindings.push_back(value_binding("x", x));
+  return use;
+}
+
 std::vector<KernelUse> choose_op(const plan::Embed& op, plan::KernelClass, const ChooseContext& c) {
   const plan::Weight& table = weight(c, op.table);
   std::vector<KernelUse> uses;
@@ -97,9 +110,7 @@ std::vector<KernelUse> choose_op(const plan::Quantize& op, plan::KernelClass,
 
 std::vector<KernelUse> choose_op(const plan::Glu& op, plan::KernelClass, const ChooseContext& c) {
   const plan::Value& out = c.plan[op.out];
-  KernelUse use = pointwise("glu", "glu.wgsl", logit_rows(c, op.out), div_up(out.width, 4));
-  if (plan::is_q8(out.type)) add_reduce(use.spec, c.capabilities, 8);
-  add_out(use.spec, c, op.out);
+  KernelUse use = elementwise("glu", "glu.wgsl", op.x, op.out, c);
   use.spec.constants.emplace_back("WIDTH", out.width);
   use.spec.constants.emplace_back("GROUP", out.width / op.groups);
   use.spec.constants.emplace_back("X_STRIDE", value_stride(c.plan[op.x]));
@@ -108,39 +119,25 @@ std::vector<KernelUse> choose_op(const plan::Glu& op, plan::KernelClass, const C
   use.spec.constants.emplace_back("ALPHA", silu ? op.alpha : 1.0F);
   use.spec.constants.emplace_back("LIMIT", op.limit);
   use.spec.constants.emplace_back("UP_OFFSET", op.up_offset);
-  use.bindings.push_back(value_binding("out", op.out));
-  use.bindings.push_back(value_binding("x", op.x));
   return {std::move(use)};
 }
 
 std::vector<KernelUse> choose_op(const plan::Activate& op, plan::KernelClass,
                                  const ChooseContext& c) {
-  const plan::Value& out = c.plan[op.out];
-  const uint32_t vectors = div_up(out.width, 4);
-  KernelUse use = pointwise("activate", "activate.wgsl", logit_rows(c, op.out), vectors);
-  if (plan::is_q8(out.type)) add_reduce(use.spec, c.capabilities, 8);
-  add_out(use.spec, c, op.out);
-  use.spec.constants.emplace_back("VECTORS", vectors);
+  KernelUse use = elementwise("activate", "activate.wgsl", op.x, op.out, c);
+  use.spec.constants.emplace_back("VECTORS", div_up(c.plan[op.out].width, 4));
   use.spec.constants.emplace_back("X_STRIDE4", value_stride(c.plan[op.x]) / 4);
   use.spec.constants.emplace_back("ACTIVATION", static_cast<uint32_t>(op.activation));
-  use.bindings.push_back(value_binding("out", op.out));
-  use.bindings.push_back(value_binding("x", op.x));
   return {std::move(use)};
 }
 
 std::vector<KernelUse> choose_op(const plan::Gate& op, plan::KernelClass, const ChooseContext& c) {
-  const plan::Value& out = c.plan[op.out];
   const plan::Value& gate = c.plan[op.gate];
-  const uint32_t vectors = div_up(out.width, 4);
-  KernelUse use = pointwise("gate", "gate.wgsl", logit_rows(c, op.out), vectors);
-  if (plan::is_q8(out.type)) add_reduce(use.spec, c.capabilities, 8);
-  add_out(use.spec, c, op.out);
-  use.spec.constants.emplace_back("VECTORS", vectors);
+  KernelUse use = elementwise("gate", "gate.wgsl", op.x, op.out, c);
+  use.spec.constants.emplace_back("VECTORS", div_up(c.plan[op.out].width, 4));
   use.spec.constants.emplace_back("X_STRIDE4", value_stride(c.plan[op.x]) / 4);
   use.spec.constants.emplace_back("GATE_STRIDE4", value_stride(gate) / 4);
   use.spec.constants.emplace_back("ROW_GATE", gate.width == 1);
-  use.bindings.push_back(value_binding("out", op.out));
-  use.bindings.push_back(value_binding("x", op.x));
   use.bindings.push_back(value_binding("gate", op.gate));
   return {std::move(use)};
 }

@@ -35,6 +35,18 @@ void set_window_pattern(ModelConfig& c, uint32_t interval) {
   }
 }
 
+void use_local_rope(ModelConfig& c) {
+  for (LayerConfig& layer : c.layers) {
+    if (layer.window != 0) layer.rope = LayerRope::local;
+  }
+}
+
+void drop_rope_without_window(ModelConfig& c) {
+  for (LayerConfig& layer : c.layers) {
+    if (layer.window == 0) layer.rope = LayerRope::none;
+  }
+}
+
 std::span<const Arch* const> all_archs() { return kArchs; }
 
 const Arch& arch_named(std::string_view family) {

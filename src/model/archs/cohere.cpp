@@ -12,13 +12,6 @@ void read_cohere(ModelConfig& c) {
   c.rope.style = plan::RopeStyle::interleaved;
 }
 
-// Layers without a window have no rope either.
-void read_windows(ModelConfig& c) {
-  for (LayerConfig& layer : c.layers) {
-    if (layer.window == 0) layer.rope = LayerRope::none;
-  }
-}
-
 float logit_scale(std::optional<double> value) {
   return static_cast<float>(value.value_or(0.0625));
 }
@@ -58,14 +51,14 @@ const Arch kCohere2 = {
           if (!fields.has("layer_types")) {
             set_window_pattern(c, fields.require_uint("sliding_window_pattern"));
           }
-          read_windows(c);
+          drop_rope_without_window(c);
         },
     .from_gguf =
         [](const GgufFields& fields, ModelConfig& c) {
           read_cohere(c);
           c.logit_scale = logit_scale(fields.get_number("logit_scale"));
           set_window_pattern(c, 4);
-          read_windows(c);
+          drop_rope_without_window(c);
         },
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "model/archs/families.h"
+#include "model/rope.h"
 
 namespace wisp::model {
 namespace {
@@ -11,9 +12,8 @@ namespace {
 // The scale of the scores, with that of a stretched context (mscale of yarn).
 float attention_scale(const ModelConfig& c) {
   double scale = 1.0 / std::sqrt(static_cast<double>(c.head_dim));
-  const double all_dim = c.rope.mscale_all_dim.value_or(0.0);
-  if (c.rope.scaling == RopeScaling::yarn && all_dim != 0.0 && c.rope.factor > 1.0) {
-    const double mscale = 0.1 * all_dim * std::log(c.rope.factor) + 1.0;
+  if (c.rope.scaling == RopeScaling::yarn) {
+    const double mscale = yarn_mscale(c.rope.factor, c.rope.mscale_all_dim.value_or(0.0));
     scale *= mscale * mscale;
   }
   return static_cast<float>(scale);
@@ -78,8 +78,7 @@ void read_gguf(const GgufFields& fields, ModelConfig& c) {
   e.num_groups = fields.get_uint("expert_group_count").value_or(1);
   e.top_groups = fields.get_uint("expert_group_used_count").value_or(1);
   // A tenth of mscale_all_dim; with the usual mscale of 1 the rotation itself stays unscaled.
-  const std::optional<double> log = fields.get_number("rope.scaling.yarn_log_multiplier");
-  if (log) {
+  if (const auto log = fields.get_number("rope.scaling.yarn_log_multiplier")) {
     c.rope.mscale_all_dim = *log * 10.0;
     c.rope.mscale = c.rope.mscale_all_dim;
   }

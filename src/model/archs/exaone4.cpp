@@ -17,9 +17,7 @@ void read_exaone4(ModelConfig& c) {
 void read_windows(ModelConfig& c) {
   const bool any =
       std::ranges::any_of(c.layers, [](const auto& layer) { return layer.window != 0; });
-  for (LayerConfig& layer : c.layers) {
-    if (any && layer.window == 0) layer.rope = LayerRope::none;
-  }
+  if (any) drop_rope_without_window(c);
 }
 
 }  // namespace

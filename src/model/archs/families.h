@@ -41,6 +41,10 @@ extern const Arch kStableLm;
 // Every `interval`-th layer sees all tokens, the others keep their window.
 void set_window_pattern(ModelConfig& c, uint32_t interval);
 
+// Layers with a window take the local rope, or those without one none.
+void use_local_rope(ModelConfig& c);
+void drop_rope_without_window(ModelConfig& c);
+
 // Qwen's older configs: with use_sliding_window all layers from max_window_layers on slide.
 void read_qwen_windows(const JsonFields& fields, ModelConfig& c);
 

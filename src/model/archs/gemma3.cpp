@@ -7,16 +7,6 @@
 
 namespace wisp::model {
 
-namespace {
-
-void use_local_rope(ModelConfig& c) {
-  for (LayerConfig& layer : c.layers) {
-    if (layer.window != 0) layer.rope = LayerRope::local;
-  }
-}
-
-}  // namespace
-
 const Arch kGemma3 = {
     .name = "gemma3",
     .hf_model_types = {"gemma3_text"},

@@ -19,9 +19,7 @@ const std::vector<RoleName> kNames = {
 void read_windows(ModelConfig& c) {
   if (!c.local_rope)
     c.local_rope = RopeConfig{.theta = c.rope.theta, .rotary_dim = c.rope.rotary_dim};
-  for (LayerConfig& layer : c.layers) {
-    if (layer.window != 0) layer.rope = LayerRope::local;
-  }
+  use_local_rope(c);
 }
 
 }  // namespace

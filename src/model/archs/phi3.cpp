@@ -4,23 +4,23 @@
 
 namespace wisp::model {
 
+namespace {
+
+void read_phi3(ModelConfig& c) {
+  c.qkv_layout = QkvLayout::stacked;
+  c.fused_gate_up = true;
+  c.rope.factor = static_cast<double>(c.max_position_embeddings) / c.rope.original_context;
+}
+
+}  // namespace
+
 const Arch kPhi3 = {
     .name = "phi3",
     .hf_model_types = {"phi3"},
     .gguf_architectures = {"phi3"},
     .hf_defaults = R"({"rms_norm_eps": 1e-5, "original_max_position_embeddings": 4096})",
-    .from_hf =
-        [](const JsonFields&, ModelConfig& c) {
-          c.qkv_layout = QkvLayout::stacked;
-          c.fused_gate_up = true;
-          c.rope.factor = static_cast<double>(c.max_position_embeddings) / c.rope.original_context;
-        },
-    .from_gguf =
-        [](const GgufFields&, ModelConfig& c) {
-          c.qkv_layout = QkvLayout::stacked;
-          c.fused_gate_up = true;
-          c.rope.factor = static_cast<double>(c.max_position_embeddings) / c.rope.original_context;
-        },
+    .from_hf = [](const JsonFields&, ModelConfig& c) { read_phi3(c); },
+    .from_gguf = [](const GgufFields&, ModelConfig& c) { read_phi3(c); },
 };
 
 }  // namespace wisp::model
