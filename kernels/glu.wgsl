@@ -17,10 +17,9 @@ fn gated(row: u32, element: u32) -> f32 {
   let at = row * X_STRIDE + i + i / GROUP * GROUP;
   var gate = x[at];
   var up = x[at + GROUP];
-  if (LIMIT > 0.0) {  // a NaN stays
-    gate = select(gate, LIMIT, gate > LIMIT);
-    up = select(up, LIMIT, up > LIMIT);
-    up = select(up, -LIMIT, up < -LIMIT);
+  if (LIMIT > 0.0) {
+    gate = select(min(gate, LIMIT), gate, is_nan(gate));
+    up = select(clamp(up, -LIMIT, LIMIT), up, is_nan(up));
   }
   if (UP_OFFSET != 0.0) {
     up = up + UP_OFFSET;

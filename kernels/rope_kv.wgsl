@@ -5,6 +5,7 @@
 // Q_NORM_STRIDE or K_NORM_STRIDE.
 // Includes: lib/reduce_*, kv/write_*. Dispatch: x over heads (q, k, v), y over columns.
 //! include lib/step.wgsl
+//! include lib/nan.wgsl
 //! include kv/pages.wgsl
 @group(0) @binding(1) var<storage, read_write> out: array<f32>;
 @group(0) @binding(2) var<storage, read> qkv: array<f32>;
@@ -18,7 +19,7 @@ var<workgroup> head: array<f32, HEAD_DIM + VALUE_DIM>;
 fn clipped(i: u32) -> f32 {
   let v = qkv[i];
   if (CLIP > 0.0) {
-    return select(select(v, CLIP, v > CLIP), -CLIP, v < -CLIP);  // a NaN stays
+    return select(clamp(v, -CLIP, CLIP), v, is_nan(v));
   }
   return v;
 }

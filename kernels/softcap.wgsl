@@ -1,5 +1,6 @@
 // out = CAP * tanh(x / CAP). Dispatch: x over vectors of 4, y over rows.
 //! include lib/step.wgsl
+//! include lib/nan.wgsl
 @group(0) @binding(1) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> x: array<vec4<f32>>;
 
@@ -10,8 +11,6 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     let v = x[wid.y * STRIDE4 + i];
     // Beyond 15 tanh is 1 in f32, and some devices overflow.
     let inner = clamp(v * (1.0 / CAP), vec4<f32>(-15.0), vec4<f32>(15.0));
-    // A NaN stays; compilers may drop `v != v`.
-    let nan = (bitcast<vec4<u32>>(v) & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u);
-    out[wid.y * STRIDE4 + i] = select(CAP * tanh(inner), v, nan);
+    out[wid.y * STRIDE4 + i] = select(CAP * tanh(inner), v, is_nan4(v));
   }
 }

@@ -1,4 +1,5 @@
 // The activation functions; ACTIVATION is the enum's value in plan/op.h.
+//! include lib/nan.wgsl
 fn erf_of(x: f32) -> f32 {
   // Abramowitz and Stegun 7.1.26 has an error of 1.5e-7.
   let t = 1.0 / fma(0.3275911, abs(x), 1.0);
@@ -6,6 +7,10 @@ fn erf_of(x: f32) -> f32 {
       t * fma(t, fma(t, fma(t, fma(t, 1.061405429, -1.453152027), 1.421413741), -0.284496736), 0.254829592);
   let y = 1.0 - poly * exp(-x * x);
   return select(y, -y, x < 0.0);
+}
+
+fn relu(x: f32) -> f32 {
+  return select(max(x, 0.0), x, is_nan(x));
 }
 
 fn activate(x: f32) -> f32 {
@@ -21,10 +26,10 @@ fn activate(x: f32) -> f32 {
       return 0.5 * x * (1.0 + erf_of(x * 0.7071067812));
     }
     case 3u: {  // relu
-      return select(x, 0.0, x < 0.0);  // a NaN stays
+      return relu(x);
     }
     default: {  // relu_squared
-      let y = select(x, 0.0, x < 0.0);
+      let y = relu(x);
       return y * y;
     }
   }
