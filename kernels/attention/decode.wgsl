@@ -1,6 +1,6 @@
 // Attention, decode class: a workgroup has one column, one range of WORKGROUP_X absolute positions and
-// HEAD_TILE query heads that share a KV head. Keys and values are loaded once, then heads are taken one
-// by one, which keeps the code short: it is fetched anew for every layer. Scores: an octet has 8 keys, a
+// HEAD_TILE query heads that share a KV head. Keys and values are loaded once, then heads are taken
+// HEAD_STEP at a time: more make the code longer, which is fetched anew for every layer. Scores: an octet has 8 keys, a
 // lane 8 elements of each 64 of them, which the octet then adds so that lane l has the score of key l.
 // Values: VALUE_SLOTS vectors of 8 dimensions by KEY_LANES lanes of LANE_KEYS neighbouring keys.
 // Includes: lib/reduce_*, lib/scatter_*, kv/read_*, attention/direct (with out/*) or attention/split.
@@ -85,24 +85,33 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let key = key0 + lid;
   let valid = key <= own && key >= first;
   let end = HEAD_TILE + step_info.zero;
-  for (var h = 0u; h < end; h = h + 1u) {
+  for (var h0 = 0u; h0 < end; h0 = h0 + HEAD_STEP) {
+    //! unroll h HEAD_STEP
     //! unroll j 8
-    var dot_$j = 0.0;
+    var dot_$h_$j = 0.0;
+    //! end
     //! end
     //! unroll part KEY_PARTS
-    let query_$part = q_tile[h * Q_PITCH + $part * 8u + lid % 8u];
+    //! unroll h HEAD_STEP
+    let query_$part_$h = q_tile[(h0 + $h) * Q_PITCH + $part * 8u + lid % 8u];
+    //! end
     //! unroll j 8
-    dot_$j = dot8(query_$part, eight(k_$part_$j), dot_$j);
+    let key_$part_$j = eight(k_$part_$j);
+    //! unroll h HEAD_STEP
+    dot_$h_$j = dot8(query_$part_$h, key_$part_$j, dot_$h_$j);
     //! end
     //! end
-    let sum = team_scatter(vec4<f32>(dot_0, dot_1, dot_2, dot_3),
-                           vec4<f32>(dot_4, dot_5, dot_6, dot_7), lid);
-    let s = select(LOWEST, score(sum), valid);
-    p_tile[h * WORKGROUP_X + lid] = s;
-    let largest = octet_max_f32(s, lid);
+    //! end
+    //! unroll h HEAD_STEP
+    let sum_$h = team_scatter(vec4<f32>(dot_$h_0, dot_$h_1, dot_$h_2, dot_$h_3),
+                              vec4<f32>(dot_$h_4, dot_$h_5, dot_$h_6, dot_$h_7), lid);
+    let s_$h = select(LOWEST, score(sum_$h), valid);
+    p_tile[(h0 + $h) * WORKGROUP_X + lid] = s_$h;
+    let largest_$h = octet_max_f32(s_$h, lid);
     if (lid % 8u == 0u) {
-      octet_largest[h * OCTETS + octet] = largest;
+      octet_largest[(h0 + $h) * OCTETS + octet] = largest_$h;
     }
+    //! end
   }
   workgroupBarrier();
   for (var h = 0u; h < end; h = h + 1u) {
@@ -122,17 +131,23 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     }
   }
   workgroupBarrier();
-  for (var h = 0u; h < end; h = h + 1u) {
-    var acc = Eight();
+  for (var h0 = 0u; h0 < end; h0 = h0 + HEAD_STEP) {
+    //! unroll h HEAD_STEP
+    var acc_$h = Eight();
+    //! end
     //! unroll page LANE_PAGES
     //! unroll j PAGE_KEYS
-    let p_$page_$j = p_tile[h * WORKGROUP_X + lane_key0 + $page * PAGE_KEYS + $j];
     let value_$page_$j = eight(v_$page_$j);
-    acc.a = fma(vec4<f32>(p_$page_$j), value_$page_$j.a, acc.a);
-    acc.b = fma(vec4<f32>(p_$page_$j), value_$page_$j.b, acc.b);
+    //! unroll h HEAD_STEP
+    let p_$h_$page_$j = p_tile[(h0 + $h) * WORKGROUP_X + lane_key0 + $page * PAGE_KEYS + $j];
+    acc_$h.a = fma(vec4<f32>(p_$h_$page_$j), value_$page_$j.a, acc_$h.a);
+    acc_$h.b = fma(vec4<f32>(p_$h_$page_$j), value_$page_$j.b, acc_$h.b);
     //! end
     //! end
-    value_sums[h * WORKGROUP_X + lid] = acc;
+    //! end
+    //! unroll h HEAD_STEP
+    value_sums[(h0 + $h) * WORKGROUP_X + lid] = acc_$h;
+    //! end
   }
   workgroupBarrier();
   // Octets have eight vectors of 4 dimensions of one head.

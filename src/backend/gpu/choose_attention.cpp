@@ -77,7 +77,9 @@ KernelUse decode(const plan::Attention& op, const ChooseContext& c, bool split) 
   use.spec.includes.emplace_back(has_shuffles(c.capabilities) ? "lib/scatter_subgroup.wgsl"
                                                               : "lib/scatter_shared.wgsl");
   auto& constants = use.spec.constants;
-  constants.emplace_back("HEAD_TILE", div_up(group, head_tiles));
+  const uint32_t head_tile = div_up(group, head_tiles);
+  constants.emplace_back("HEAD_TILE", head_tile);
+  constants.emplace_back("HEAD_STEP", head_tile % 2 == 0 ? 2U : head_tile);
   constants.emplace_back("HEAD_TILES", head_tiles);
   const uint32_t value_slots = std::bit_ceil(div_up(kv.value_dim, 8));
   const uint32_t key_lanes = kKeysPerRange / value_slots;
