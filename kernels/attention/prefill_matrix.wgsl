@@ -39,32 +39,20 @@ fn load_queries(column0: u32, count: u32, head0: u32, chunk: u32, lid: u32) {
   }
 }
 
-// Keys seen.x..seen.y - 1 of the tile at key0; zero elsewhere.
-fn load_keys(slot: u32, kv_head: u32, key0: u32, seen: vec2<u32>, lid: u32) {
-  for (var i = lid; i < KEYS * (HEAD_DIM / 8u); i = i + WORKGROUP_X) {
-    let row = i / (HEAD_DIM / 8u);
-    let d = i % (HEAD_DIM / 8u);
-    let key = key0 + row;
-    var v = Eight(vec4<f32>(), vec4<f32>());
-    if (key >= seen.x && key < seen.y) {
-      v = key8(kv_row(slot, key, kv_head) * KEY_STRIDE + d * 8u);
-    }
-    kv_tile[row * KEY_PITCH + d * 2u] = to_halves(v.a);
-    kv_tile[row * KEY_PITCH + d * 2u + 1u] = to_halves(v.b);
-  }
+// Eight elements, from 8 d on, of the row of `key`.
+fn load_keys(slot: u32, kv_head: u32, key: u32, d: u32) -> EightBits {
+  return key_bits(kv_row(slot, key, kv_head) * KEY_STRIDE + d * 8u);
 }
 
-fn load_values(slot: u32, kv_head: u32, key0: u32, seen: vec2<u32>, lid: u32) {
-  for (var i = lid; i < KEYS * (VALUE_DIM / 4u); i = i + WORKGROUP_X) {
-    let row = i / (VALUE_DIM / 4u);
-    let d = i % (VALUE_DIM / 4u);
-    let key = key0 + row;
-    var v = vec4<f32>();
-    if (key >= seen.x && key < seen.y) {
-      v = value4(kv_row(slot, key, kv_head) * VALUE_STRIDE + d * 4u);
-    }
-    kv_tile[VALUES_AT + row * VALUE_PITCH + d] = to_halves(v);
-  }
+fn load_values(slot: u32, kv_head: u32, key: u32, d: u32) -> EightBits {
+  return value_bits(kv_row(slot, key, kv_head) * VALUE_STRIDE + d * 8u);
+}
+
+// Stores eight elements of a row of keys or values, zeros where the row does not count.
+fn put8(at: u32, bits: EightBits, counts: bool) {
+  let v = eight(select_bits(bits, counts));
+  kv_tile[at] = vec4<f16>(v.a);  // pages hold halves
+  kv_tile[at + 1u] = vec4<f16>(v.b);
 }
 
 @compute @workgroup_size(WORKGROUP_X)
@@ -95,13 +83,38 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   //! end
   var largest = LOWEST;
   var sum = 0.0;
+  // Invocations copy eight elements at a time: the keys of the next tile are loaded while a tile is
+  // multiplied, the values of a tile while its scores are made.
+  let first_tile = (seen.x / KEYS) * KEYS;
+  //! unroll i KEY_COPIES
+  let key_row_$i = (lid + $i * WORKGROUP_X) / (HEAD_DIM / 8u);
+  let key_d_$i = (lid + $i * WORKGROUP_X) % (HEAD_DIM / 8u);
+  var key_bits_$i =
+      load_keys(slot, kv_head, clamp(first_tile + key_row_$i, seen.x, seen.y - 1u), key_d_$i);
+  //! end
   for (var pass_index = 0u; pass_index < 2u; pass_index = pass_index + 1u) {
-    for (var key0 = (seen.x / KEYS) * KEYS; key0 < seen.y; key0 = key0 + KEYS) {
-      load_keys(slot, kv_head, key0, seen, lid);
-      if (pass_index == 1u) {
-        load_values(slot, kv_head, key0, seen, lid);
+    for (var key0 = first_tile; key0 < seen.y; key0 = key0 + KEYS) {
+      //! unroll i KEY_COPIES
+      if (key_row_$i < KEYS) {
+        let key = key0 + key_row_$i;
+        put8(key_row_$i * KEY_PITCH + key_d_$i * 2u, key_bits_$i, key >= seen.x && key < seen.y);
       }
+      //! end
+      let next = select(first_tile, key0 + KEYS, key0 + KEYS < seen.y);
       workgroupBarrier();
+      //! unroll i KEY_COPIES
+      key_bits_$i =
+          load_keys(slot, kv_head, clamp(next + key_row_$i, seen.x, seen.y - 1u), key_d_$i);
+      //! end
+      //! unroll i VALUE_COPIES
+      let value_row_$i = (lid + $i * WORKGROUP_X) / (VALUE_DIM / 8u);
+      let value_d_$i = (lid + $i * WORKGROUP_X) % (VALUE_DIM / 8u);
+      var value_bits_$i = EightBits();
+      if (pass_index == 1u) {
+        value_bits_$i =
+            load_values(slot, kv_head, clamp(key0 + value_row_$i, seen.x, seen.y - 1u), value_d_$i);
+      }
+      //! end
       for (var half = 0u; half < 2u; half = half + 1u) {
         let k_at = half * 16u * KEY_PITCH;
         var s = coop_mat16x16<f32, C>();
@@ -127,6 +140,15 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
           sum = sum + ((f32(p.x) + f32(p.y)) + (f32(p.z) + f32(p.w)));
           p_tile[p_at + row * P_PITCH + keys_at / 4u + i] = p;
         }
+      }
+      if (pass_index == 1u) {
+        //! unroll i VALUE_COPIES
+        if (value_row_$i < KEYS) {
+          let key = key0 + value_row_$i;
+          put8(VALUES_AT + value_row_$i * VALUE_PITCH + value_d_$i * 2u, value_bits_$i,
+               key >= seen.x && key < seen.y);
+        }
+        //! end
       }
       workgroupBarrier();
       // Only in the second pass. Front ends take an `if` of a variable for divergent.

@@ -154,6 +154,9 @@ KernelUse prefill(const plan::Attention& op, const ChooseContext& c) {
     use.spec.constants.emplace_back("HEAD_TILE", head_tile);
     use.spec.constants.emplace_back("KEY_TILES", kv.head_dim / 16);
     use.spec.constants.emplace_back("VALUE_TILES", kv.value_dim / 16);
+    // Vectors of 8 of a tile of 32 positions that an invocation copies.
+    use.spec.constants.emplace_back("KEY_COPIES", div_up(4 * kv.head_dim, 64 * head_tile));
+    use.spec.constants.emplace_back("VALUE_COPIES", div_up(4 * kv.value_dim, 64 * head_tile));
     add_out(use.spec, c, op.out);
     use.grid.x = op.num_heads / head_tile;
   } else {
