@@ -2,10 +2,10 @@
 // TILE_COLS columns a workgroup of 256 invocations, in rounds of 64 elements. While a round is
 // multiplied, the invocations hold the weights and inputs of the next. Each subgroup of 32 has
 // 16 TILES_Y rows by 32 columns. Every sum runs over the elements in their order, 16 a step,
-// whatever the tile.
-// Includes: codec, lib/x_parts_*. Dispatch: x over rows, y over columns.
+// whatever the tile. Nothing is done with what was loaded before the round that needs it: compilers
+// keep such work where it stands, and the subgroup waits there.
+// Includes: codec, lib/group_halves_*, lib/x_parts_*. Dispatch: x over rows, y over columns.
 //! include lib/step.wgsl
-//! include lib/to_halves.wgsl
 //! include lib/linear_out.wgsl
 
 const PITCH = 18u;  // vectors of a row of 64 elements, and two against bank conflicts
@@ -13,6 +13,14 @@ const PITCH = 18u;  // vectors of a row of 64 elements, and two against bank con
 var<workgroup> w_tile: array<vec4<f16>, 128u * PITCH>;       // [row][element / 4]
 var<workgroup> x_tile: array<vec4<f16>, TILE_COLS * PITCH>;  // [column][element / 4]
 var<workgroup> results: array<f32, 8u * 256u>;               // [subgroup][column][row]
+
+// A part of group `group`: zeros beyond the last one.
+fn present(part: vec4<f16>, group: u32) -> vec4<f16> {
+  if (GROUPS % 2u == 0u) {
+    return part;
+  }
+  return select(vec4<f16>(), part, group < GROUPS);
+}
 
 @compute @workgroup_size(WORKGROUP_X)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
@@ -35,12 +43,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   var c_$y_1 = coop_mat16x16<f32, C>();
   //! end
   for (var group = 0u; group < GROUPS; group = group + 2u) {
-    let floats = group_floats(w);
+    let halves = group_halves(w);
     //! unroll j 8
-    w_tile[w_at + $j] = to_halves(floats[$j]);
+    w_tile[w_at + $j] = halves[$j];
     //! end
     //! unroll i X_PARTS
-    x_tile[x_at + $i * 16u * PITCH] = part_halves(part_$i);
+    x_tile[x_at + $i * 16u * PITCH] = present(part_halves(part_$i), group + lid % 16u / 8u);
     //! end
     workgroupBarrier();
     w = load_group(w_row, min(group + 2u + lid % 2u, GROUPS - 1u));

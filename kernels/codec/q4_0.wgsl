@@ -1,6 +1,9 @@
 // Q4_0: blocks of 32 values d * (q - 8). Plane 0: 16 bytes a block, byte i holds value i in its low
 // and value i + 16 in its high nibble; plane 1: d, f16.
 //! include codec/bytes.wgsl
+const BYTE_FLIP = 0u;
+const BYTE_ZERO = 8.0;
+
 @group(0) @binding(2) var<storage, read> weights: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read> weight_scales: array<u32>;
 
@@ -11,10 +14,9 @@ struct Group {
 }
 
 fn load_group(row: u32, group: u32) -> Group {
-  let i = row * GROUPS + group;
-  let q = weights[i];
+  let q = weights[row * GROUPS + group];
   return Group(q & vec4<u32>(0x0f0f0f0fu), (q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu),
-               half_at(weight_scales[i >> 1u], i));
+               group_scale(row, group));
 }
 
 fn centred(q: u32) -> vec4<f32> {

@@ -1,5 +1,8 @@
 // Q8_0: blocks of 32 values d * q. Plane 0: 32 signed bytes a block; plane 1: d, f16.
 //! include codec/bytes.wgsl
+const BYTE_FLIP = 0x80808080u;
+const BYTE_ZERO = 128.0;
+
 @group(0) @binding(2) var<storage, read> weights: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read> weight_scales: array<u32>;
 
@@ -11,7 +14,7 @@ struct Group {
 
 fn load_group(row: u32, group: u32) -> Group {
   let i = row * GROUPS + group;
-  return Group(weights[i * 2u], weights[i * 2u + 1u], half_at(weight_scales[i >> 1u], i));
+  return Group(weights[i * 2u], weights[i * 2u + 1u], group_scale(row, group));
 }
 
 fn group_floats(g: Group) -> array<vec4<f32>, 8> {

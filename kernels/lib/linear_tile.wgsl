@@ -1,6 +1,5 @@
-// The tile of results of an int8 Linear, with the RMS factors of its columns. Needs lib/x_q8.wgsl and
-// reduce.
-const TILE_ROWS = WORKGROUP_X / TEAM * TEAM_ROWS;
+// The tile of TILE_ROWS x COL_TILE results of an int8 Linear, with the RMS factors of its columns.
+// Needs lib/x_q8.wgsl and reduce.
 
 var<workgroup> results: array<f32, COL_TILE * TILE_ROWS>;  // [column][row]
 var<workgroup> rms_factors: array<f32, COL_TILE>;           // used with X_RMS

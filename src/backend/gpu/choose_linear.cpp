@@ -45,6 +45,11 @@ constexpr Tile kMatrixTiles[] = {
     {128, 128, {.min_rows = 65, .max_rows = kMost}},
 };
 
+// Whether cooperative matrices serve a Linear of the prefill class.
+bool takes_matrices(const plan::Linear& op, const ChooseContext& c) {
+  return op.f16_inputs && has_matrices(c.capabilities);
+}
+
 // What all variants of a Linear share.
 KernelUse base(const plan::Linear& op, uint32_t part_index, bool matrices, const ChooseContext& c) {
   const plan::Weight& w = weight(c, op.weight);
@@ -106,21 +111,24 @@ void add_linear_out(KernelUse& use, const plan::Linear& op, const ChooseContext&
 void finish_int8(KernelUse& use, const plan::Linear& op, const Int8Tile& tile, uint32_t rows,
                  uint32_t cols, const ChooseContext& c) {
   const uint32_t team = team_size(c.capabilities, div_up(cols, 32));
+  const bool wide = tile.columns == 8;
   const uint32_t tile_rows = op.glu ? std::max(64U, tile.rows) : tile.rows;
+  const uint32_t pass_rows = wide ? tile.rows : tile_rows;
   // A team has at least one row.
   const uint32_t invocations = std::min(
-      {tile.invocations, std::bit_floor(c.capabilities.max_invocations), tile_rows * team});
-  use.spec.file = tile.columns == 8 ? "linear_decode_q8_wide.wgsl" : "linear_decode_q8.wgsl";
+      {tile.invocations, std::bit_floor(c.capabilities.max_invocations), pass_rows * team});
+  use.spec.file = wide ? "linear_decode_q8_wide.wgsl" : "linear_decode_q8.wgsl";
   use.spec.label += fmt::format(" k={}", tile.columns);
   use.spec.workgroup_size = {invocations, 1, 1};
   add_reduce(use.spec, c.capabilities, team);
-  if (tile.columns == 8) {
+  if (wide) {
     use.spec.includes.emplace_back(has_shuffles(c.capabilities) ? "lib/scatter_subgroup.wgsl"
                                                                 : "lib/scatter_shared.wgsl");
   }
   add_linear_out(use, op, c);
   auto& constants = use.spec.constants;
-  constants.emplace_back("TEAM_ROWS", tile_rows * team / invocations);
+  constants.emplace_back("TEAM_ROWS", pass_rows * team / invocations);
+  constants.emplace_back("TILE_ROWS", tile_rows);
   constants.emplace_back("COL_TILE", tile.columns);
   constants.emplace_back("UNROLL", tile.unroll);
   constants.emplace_back("X_WIDTH", cols);
@@ -144,14 +152,27 @@ void finish_float(KernelUse& use, const Tile& tile, uint32_t rows, uint32_t cols
   set_tiles(use, div_up(rows, invocations / team * team_rows));
 }
 
-void finish_prefill(KernelUse& use, const Tile& tile, bool matrices, bool halves, uint32_t rows) {
+// How a matrix kernel makes halves of a group of weights.
+std::string_view group_halves(formats::DType dtype) {
+  if (dtype == formats::DType::Q4_0 || dtype == formats::DType::Q8_0) {
+    return "lib/group_halves_scaled.wgsl";
+  }
+  return formats::dtype_info(dtype).block_elements == 1 ? "lib/group_halves_plain.wgsl"
+                                                        : "lib/group_halves_blocks.wgsl";
+}
+
+void finish_prefill(KernelUse& use, const Tile& tile, const plan::Linear& op, uint32_t rows,
+                    const ChooseContext& c) {
+  const bool matrices = takes_matrices(op, c);
   use.spec.file = matrices ? "linear_prefill_matrix.wgsl" : "linear_prefill.wgsl";
   use.spec.label += fmt::format(" tile {}", tile.columns);
   use.spec.workgroup_size = {matrices ? 256U : 64U, 1, 1};
   use.spec.uses_f16 = use.spec.uses_matrix = matrices;
   use.spec.constants.emplace_back("TILE_COLS", tile.columns);
   if (matrices) {
+    const bool halves = c.plan[op.x].type == plan::ValueType::f16;
     use.spec.includes.emplace_back(halves ? "lib/x_parts_f16.wgsl" : "lib/x_parts_f32.wgsl");
+    use.spec.includes.emplace_back(group_halves(weight(c, op.weight).dtype));
     use.spec.constants.emplace_back("TILES_Y", tile.columns / 32);
     use.spec.constants.emplace_back("X_PARTS", tile.columns / 16);
   }
@@ -167,7 +188,7 @@ std::vector<KernelUse> choose_op(const plan::Linear& op, plan::KernelClass kerne
   const plan::Weight& w = weight(c, op.weight);
   const bool int8 = plan::is_q8(c.plan[op.x].type);
   const bool prefill = !int8 && kernel_class == plan::KernelClass::prefill;
-  const bool matrices = prefill && op.f16_inputs && has_matrices(c.capabilities);
+  const bool matrices = prefill && takes_matrices(op, c);
   std::vector<KernelUse> uses;
   const DeviceWeight& parts = c.weights[plan::index(op.weight)];
   const auto add = [&](uint32_t part, const auto& tile, const auto& finish) {
@@ -192,7 +213,7 @@ std::vector<KernelUse> choose_op(const plan::Linear& op, plan::KernelClass kerne
     for (const Tile& tile : tiles) {
       add(part, tile, [&](KernelUse& use) {
         if (prefill) {
-          finish_prefill(use, tile, matrices, c.plan[op.x].type == plan::ValueType::f16, rows);
+          finish_prefill(use, tile, op, rows, c);
         } else {
           finish_float(use, tile, rows, w.cols, c);
         }
