@@ -27,6 +27,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) count: v
   let columns = row_count();
   load_rms_factors(col0, columns, lid);
   let copied_column = min(col0 + lid / TEAM % 8u, columns - 1u);
+  var copied_group = min(lane, GROUPS - 1u);
+  var copied = load_x_bits(copied_column, copied_group);
   var round = 0u;
   for (var pass_row = 0u; pass_row < TILE_ROWS; pass_row = pass_row + PASS_ROWS) {
     //! unroll r TEAM_ROWS
@@ -35,8 +37,6 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) count: v
     var acc_$r_$c = 0.0;
     //! end
     //! end
-    var copied_group = min(lane, GROUPS - 1u);
-    var copied = load_x_bits(copied_column, copied_group);
     for (var first = 0u; first < GROUPS; first = first + TEAM) {
       let group = first + lane;
       let buffer = (round & 1u) * 8u * TEAM;
@@ -50,7 +50,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) count: v
         x_scales[buffer + lid] = scale_bits(copied, copied_group);
       }
       workgroupBarrier();
-      copied_group = min(group + TEAM, GROUPS - 1u);
+      // The next pass begins anew.
+      copied_group = min(select(lane, group + TEAM, first + TEAM < GROUPS), GROUPS - 1u);
       copied = load_x_bits(copied_column, copied_group);
       if (GROUPS % TEAM == 0u || group < GROUPS) {
         //! unroll c 8
