@@ -138,8 +138,9 @@ class Builder {
             ? normed
             : norm(residual == Residual::parallel ? x : sum, w.ffn_norm, prefix + "ffn.norm");
     if (w.experts) return add_experts(sum, ffn_x, w, prefix);
-    const ValueId inner = norm(ffn(ffn_x, w.up, model_.config.intermediate_size, prefix + "ffn."),
-                               w.ffn_sub_norm, prefix + "ffn.sub_norm");
+    const ValueId inner =
+        norm(ffn(ffn_x, w.up, model_.config.layers[index].intermediate_size, prefix + "ffn."),
+             w.ffn_sub_norm, prefix + "ffn.sub_norm");
     return add_projected(sum, inner, w.down_proj, w.ffn_post_norm, prefix + "ffn.down");
   }
 
@@ -252,16 +253,17 @@ class Builder {
 
   ValueId attention(ValueId x, uint32_t index, const std::string& prefix) {
     const ModelConfig& c = model_.config;
+    const LayerConfig& l = c.layers[index];
     const LayerWeights& w = model_.layers[index];
     const ValueId qkv = linear(x, w.qkv, prefix + "attn.qkv");
-    const ValueId q = value(prefix + "attn.q", c.num_heads * c.head_dim);
+    const ValueId q = value(prefix + "attn.q", c.num_heads * l.head_dim);
     add(plan::RopeKv{.qkv = qkv,
                      .out = q,
                      .kv_layer = plan::KvLayerId{index},
                      .num_heads = c.num_heads,
                      .q_norm = w.q_norm,
                      .k_norm = w.k_norm,
-                     .rope = rope(c.layers[index].rope),
+                     .rope = rope(l.rope),
                      .query_scale = model_.query_scale,
                      .norm = {.kind = c.norm,
                               .eps = c.norm_eps,
@@ -271,7 +273,7 @@ class Builder {
                      .style = c.rope.style,
                      .clip = c.qkv_clip},
         prefix + "attn.rope_kv");
-    const ValueId out = value(prefix + "attn.out", c.num_heads * c.head_dim);
+    const ValueId out = value(prefix + "attn.out", c.num_heads * l.head_dim);
     add(plan::Attention{.q = q,
                         .out = out,
                         .kv_layer = plan::KvLayerId{index},
@@ -279,7 +281,7 @@ class Builder {
                         .sinks = w.sinks,
                         .scale = c.attention_scale,
                         .softcap = c.attention_softcap,
-                        .window = c.layers[index].window,
+                        .window = l.window,
                         .f16_inputs = fast_prefill()},
         prefix + "attn");
     return out;

@@ -43,7 +43,10 @@ std::string_view norm_name(plan::NormKind norm);
 std::string_view layer_rope_name(LayerRope rope);
 
 struct LayerConfig {
-  uint32_t window = 0;  // sliding window in tokens, 0: all
+  uint32_t num_kv_heads = 0;
+  uint32_t head_dim = 0;
+  uint32_t intermediate_size = 0;  // of its own network, if it has one
+  uint32_t window = 0;             // sliding window in tokens, 0: all
   LayerRope rope = LayerRope::global;
   bool experts = false;  // the feed-forward network is one of experts (ModelConfig::experts)
 };
@@ -72,8 +75,8 @@ struct ExpertsConfig {
   plan::GroupScore group_score = plan::GroupScore::best;
 };
 
-// Multi-head latent attention: keys and values of all heads are made of one latent. head_dim is
-// nope_dim + rope_dim.
+// Multi-head latent attention: keys and values of all heads are made of one latent. Layers'
+// head_dim is nope_dim + rope_dim.
 struct LatentConfig {
   uint32_t q_rank = 0;     // of the latent that queries are made of; 0: of the hidden state itself
   uint32_t kv_rank = 0;    // elements of the latent
@@ -108,11 +111,8 @@ struct ModelConfig {
   std::string family;  // name of the Arch
   uint32_t vocab_size = 0;
   uint32_t hidden_size = 0;
-  uint32_t intermediate_size = 0;
   uint32_t num_layers = 0;
   uint32_t num_heads = 0;
-  uint32_t num_kv_heads = 0;
-  uint32_t head_dim = 0;
   uint32_t max_position_embeddings = 0;
   plan::NormKind norm = plan::NormKind::rms;
   float norm_eps = 0.0F;
@@ -153,18 +153,24 @@ struct ModelConfig {
   std::vector<LayerConfig> layers;  // num_layers of them
 };
 
+// A size that all layers have; nullopt where they differ.
+std::optional<uint32_t> shared_size(const ModelConfig& config, uint32_t LayerConfig::*size);
+
 // Calls visit(name, value) for each field, in order; inspect and tests use it. Values are integers,
-// floats, bools or strings; per-layer fields are summed up by the caller.
+// floats, bools or strings; what layers differ in is summed up by the caller.
 template <typename Visit>
 void visit_fields(const ModelConfig& c, Visit&& visit) {
   visit("family", c.family);
   visit("vocab_size", c.vocab_size);
+  const auto visit_shared = [&](std::string_view name, uint32_t LayerConfig::*size) {
+    if (const auto value = shared_size(c, size)) visit(name, *value);
+  };
   visit("hidden_size", c.hidden_size);
-  visit("intermediate_size", c.intermediate_size);
+  visit_shared("intermediate_size", &LayerConfig::intermediate_size);
   visit("num_layers", c.num_layers);
   visit("num_heads", c.num_heads);
-  visit("num_kv_heads", c.num_kv_heads);
-  visit("head_dim", c.head_dim);
+  visit_shared("num_kv_heads", &LayerConfig::num_kv_heads);
+  visit_shared("head_dim", &LayerConfig::head_dim);
   visit("max_position_embeddings", c.max_position_embeddings);
   visit("norm", norm_name(c.norm));
   visit("norm_eps", c.norm_eps);

@@ -75,7 +75,7 @@ void read_scaling(const JsonFields& r, RopeConfig& rope) {
 }
 
 // rope_parameters hold for all layers, or there are some for each type of layer.
-void read_rope(const JsonFields& fields, ModelConfig& c) {
+void read_rope(const JsonFields& fields, uint32_t head_dim, ModelConfig& c) {
   RopeConfig& rope = c.rope;
   rope.theta =
       fields.get_number(fields.first_of({"rope_theta", "rotary_emb_base"})).value_or(10000.0);
@@ -104,7 +104,7 @@ void read_rope(const JsonFields& fields, ModelConfig& c) {
   if (!(partial > 0.0 && partial <= 1.0)) {
     fail("partial_rotary_factor is {}, expected 0 to 1", partial);
   }
-  rope.rotary_dim = static_cast<uint32_t>(c.head_dim * partial);
+  rope.rotary_dim = static_cast<uint32_t>(head_dim * partial);
   if (local != nullptr) read_scaling(JsonFields(*local), c.local_rope.emplace(rope));
   if (global != nullptr) read_scaling(JsonFields(*global), rope);
   if (added == nullptr || added == parameters) return;
@@ -113,15 +113,22 @@ void read_rope(const JsonFields& fields, ModelConfig& c) {
   read_scaling(JsonFields(*added), rope);
 }
 
-// layer_types names each layer; without it a sliding_window holds for all.
-void read_layers(const JsonFields& fields, ModelConfig& c) {
-  const uint32_t window = fields.get_uint("sliding_window").value_or(0);
+// layer_types names each layer; without it a sliding_window holds for all, as do the sizes.
+void read_layers(const JsonFields& fields, uint32_t head_dim, ModelConfig& c) {
+  const LayerConfig usual = {
+      .num_kv_heads = fields.get_uint(fields.first_of({"num_key_value_heads", "num_kv_heads"}))
+                          .value_or(c.num_heads),
+      .head_dim = head_dim,
+      .intermediate_size =
+          fields.get_uint(fields.first_of({"intermediate_size", "ffn_hidden_size", "n_inner"}))
+              .value_or(0),
+      .window = fields.get_uint("sliding_window").value_or(0)};
   const json* types = fields.find("layer_types");
   if (types != nullptr && (!types->is_array() || types->size() != c.num_layers)) {
     fail("field 'layer_types': expected a list of {} names", c.num_layers);
   }
   for (uint32_t i = 0; i < c.num_layers; ++i) {
-    LayerConfig layer{.window = window};
+    LayerConfig layer = usual;
     if (types != nullptr) {
       const json& type = (*types)[i];
       if (type == "full_attention") {
@@ -219,16 +226,11 @@ ModelConfig read_hf_config(const JsonFields& fields) {
   }
   c.vocab_size = fields.require_uint("vocab_size");
   c.hidden_size = fields.require_uint(fields.first_of({"hidden_size", "n_embd"}));
-  c.intermediate_size =
-      fields.get_uint(fields.first_of({"intermediate_size", "ffn_hidden_size", "n_inner"}))
-          .value_or(0);
   c.num_layers = fields.require_uint(fields.first_of({"num_hidden_layers", "n_layer"}));
   c.num_heads = fields.require_uint(fields.first_of({"num_attention_heads", "n_head"}));
-  c.num_kv_heads = fields.get_uint(fields.first_of({"num_key_value_heads", "num_kv_heads"}))
-                       .value_or(c.num_heads);
   if (c.num_heads == 0) fail("field 'num_attention_heads' is 0");
   if (c.num_layers > 4096) fail("field 'num_hidden_layers' is {}", c.num_layers);
-  c.head_dim = fields.get_uint("head_dim").value_or(c.hidden_size / c.num_heads);
+  const uint32_t head_dim = fields.get_uint("head_dim").value_or(c.hidden_size / c.num_heads);
   c.max_position_embeddings =
       fields.get_uint(fields.first_of({"max_position_embeddings", "n_positions"})).value_or(2048);
   c.norm_eps =
@@ -240,11 +242,11 @@ ModelConfig read_hf_config(const JsonFields& fields) {
       fields.first_of({"hidden_activation", "hidden_act", "activation_function", "activation"});
   c.activation = activation_from_name(fields.get_string(activation).value_or("silu"));
   c.tie_word_embeddings = fields.get_bool("tie_word_embeddings").value_or(false);
-  c.attention_scale = 1.0F / std::sqrt(static_cast<float>(c.head_dim));
+  c.attention_scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
   c.num_extra_layers = fields.get_uint("num_nextn_predict_layers").value_or(0);
   if (c.num_extra_layers > 64) fail("field 'num_nextn_predict_layers' is {}", c.num_extra_layers);
-  read_rope(fields, c);
-  read_layers(fields, c);
+  read_rope(fields, head_dim, c);
+  read_layers(fields, head_dim, c);
   return c;
 }
 
@@ -253,8 +255,8 @@ void read_hf_experts(const JsonFields& fields, ModelConfig& c) {
   e.num_experts = fields.require_uint(
       fields.first_of({"num_local_experts", "num_experts", "n_routed_experts"}));
   e.top_k = fields.require_uint("num_experts_per_tok");
-  e.intermediate_size = fields.get_uint("moe_intermediate_size").value_or(c.intermediate_size);
-  if (c.intermediate_size == 0) c.intermediate_size = e.intermediate_size;
+  e.intermediate_size = fields.get_uint("moe_intermediate_size")
+                            .value_or(fields.get_uint("intermediate_size").value_or(0));
   e.normalise = fields.get_bool("norm_topk_prob").value_or(false);
   for (LayerConfig& layer : c.layers) layer.experts = true;
 }

@@ -73,14 +73,16 @@ using Rows = WeightResolver::Rows;
 using RowRange = WeightResolver::RowRange;
 
 // [q heads | k heads | v heads] out of the rows of each KV head: its q heads, k, v.
-std::vector<RowRange> grouped_rows(const ModelConfig& c) {
-  const uint32_t heads = c.num_heads / c.num_kv_heads;
-  const uint32_t group = (heads + 2) * c.head_dim;
+std::vector<RowRange> grouped_rows(uint32_t num_heads, const LayerConfig& layer) {
+  const uint32_t heads = num_heads / layer.num_kv_heads;
+  const uint32_t group = (heads + 2) * layer.head_dim;
   std::vector<RowRange> order;
-  for (uint32_t g = 0; g < c.num_kv_heads; ++g) order.push_back({g * group, heads * c.head_dim});
+  for (uint32_t g = 0; g < layer.num_kv_heads; ++g) {
+    order.push_back({g * group, heads * layer.head_dim});
+  }
   for (const uint32_t part : {heads, heads + 1}) {
-    for (uint32_t g = 0; g < c.num_kv_heads; ++g) {
-      order.push_back({g * group + part * c.head_dim, c.head_dim});
+    for (uint32_t g = 0; g < layer.num_kv_heads; ++g) {
+      order.push_back({g * group + part * layer.head_dim, layer.head_dim});
     }
   }
   return order;
@@ -90,12 +92,12 @@ std::vector<RowRange> grouped_rows(const ModelConfig& c) {
 class LayerResolver {
  public:
   LayerResolver(WeightResolver& resolver, const ModelConfig& config, uint32_t layer)
-      : resolver_(resolver), c_(config), layer_(layer) {}
+      : resolver_(resolver), c_(config), l_(config.layers[layer]), layer_(layer) {}
 
   LayerWeights resolve() {
     const Rows o_proj[] = {{Role::o_proj, c_.hidden_size}};
     const Rows down[] = {{Role::down_proj, c_.hidden_size}};
-    const uint32_t out_cols = c_.num_heads * (c_.latent ? c_.latent->value_dim : c_.head_dim);
+    const uint32_t out_cols = c_.num_heads * (c_.latent ? c_.latent->value_dim : l_.head_dim);
     LayerWeights w;
     w.attention_norm = norm(c_.pre_norms, Role::attention_norm, c_.hidden_size);
     if (c_.latent) {
@@ -104,7 +106,7 @@ class LayerResolver {
       w.qkv = qkv();
     }
     w.q_norm = head_norm(Role::q_norm, c_.num_heads);
-    w.k_norm = head_norm(Role::k_norm, c_.num_kv_heads);
+    w.k_norm = head_norm(Role::k_norm, l_.num_kv_heads);
     if (c_.attention_sinks) {
       w.sinks = resolver_.bare_vector(Role::attention_sinks, layer_, c_.num_heads);
     }
@@ -113,12 +115,12 @@ class LayerResolver {
     w.attention_post_norm = norm(c_.post_norms, Role::attention_post_norm, c_.hidden_size);
     const bool own_norm = c_.pre_norms && c_.residual != Residual::parallel_shared;
     w.ffn_norm = norm(own_norm, Role::ffn_norm, c_.hidden_size);
-    if (c_.layers[layer_].experts) {
+    if (l_.experts) {
       w.experts = experts();
     } else {
       w.up = up();
-      w.ffn_sub_norm = norm(c_.sub_norms, Role::ffn_sub_norm, c_.intermediate_size);
-      w.down_proj = resolver_.projection(down, layer_, c_.intermediate_size);
+      w.ffn_sub_norm = norm(c_.sub_norms, Role::ffn_sub_norm, l_.intermediate_size);
+      w.down_proj = resolver_.projection(down, layer_, l_.intermediate_size);
     }
     w.ffn_post_norm = norm(c_.post_norms, Role::ffn_post_norm, c_.hidden_size);
     return w;
@@ -132,8 +134,8 @@ class LayerResolver {
   }
 
   Projection qkv() {
-    const uint32_t q_rows = c_.num_heads * c_.head_dim;
-    const uint32_t kv_rows = c_.num_kv_heads * c_.head_dim;
+    const uint32_t q_rows = c_.num_heads * l_.head_dim;
+    const uint32_t kv_rows = l_.num_kv_heads * l_.head_dim;
     // Some files of a family have one tensor, some three.
     const bool one =
         c_.qkv_layout != QkvLayout::separate &&
@@ -149,8 +151,8 @@ class LayerResolver {
         return resolver_.projection(rows, layer_, c_.hidden_size);
       }
       case QkvLayout::grouped:
-        return resolver_.select(Role::qkv_proj, layer_, q_rows + 2 * kv_rows, grouped_rows(c_),
-                                c_.hidden_size);
+        return resolver_.select(Role::qkv_proj, layer_, q_rows + 2 * kv_rows,
+                                grouped_rows(c_.num_heads, l_), c_.hidden_size);
     }
     return {};
   }
@@ -160,12 +162,12 @@ class LayerResolver {
     std::vector<RowRange> nope;
     std::vector<RowRange> rotated;
     for (uint32_t h = 0; h < c_.num_heads; ++h) {
-      nope.push_back({h * c_.head_dim, l.nope_dim});
-      rotated.push_back({h * c_.head_dim + l.nope_dim, l.rope_dim});
+      nope.push_back({h * l_.head_dim, l.nope_dim});
+      rotated.push_back({h * l_.head_dim + l.nope_dim, l.rope_dim});
     }
     const Role q_role = l.q_rank != 0 ? Role::q_b_proj : Role::q_proj;
     const uint32_t q_cols = l.q_rank != 0 ? l.q_rank : c_.hidden_size;
-    const uint32_t q_rows = c_.num_heads * c_.head_dim;
+    const uint32_t q_rows = c_.num_heads * l_.head_dim;
     const RowRange kv[] = {{0, l.kv_rank}};
     const RowRange k[] = {{l.kv_rank, l.rope_dim}};
     LatentWeights w;
@@ -189,22 +191,22 @@ class LayerResolver {
       case QkNorm::none:
         return {};
       case QkNorm::each_head:
-        return resolver_.vector(role, layer_, c_.head_dim);
+        return resolver_.vector(role, layer_, l_.head_dim);
       case QkNorm::own_heads:
-        return resolver_.head_norms(role, layer_, heads, c_.head_dim);
+        return resolver_.head_norms(role, layer_, heads, l_.head_dim);
       case QkNorm::all_heads:
-        return resolver_.vector(role, layer_, heads * c_.head_dim);
+        return resolver_.vector(role, layer_, heads * l_.head_dim);
     }
     return {};
   }
 
   Projection up() {
     if (c_.fused_gate_up) {
-      const Rows rows[] = {{Role::gate_up_proj, 2 * c_.intermediate_size}};
+      const Rows rows[] = {{Role::gate_up_proj, 2 * l_.intermediate_size}};
       return resolver_.projection(rows, layer_, c_.hidden_size);
     }
-    const Rows rows[] = {{Role::gate_proj, c_.intermediate_size},
-                         {Role::up_proj, c_.intermediate_size}};
+    const Rows rows[] = {{Role::gate_proj, l_.intermediate_size},
+                         {Role::up_proj, l_.intermediate_size}};
     return resolver_.projection(std::span(rows).subspan(c_.gated_ffn ? 0 : 1), layer_,
                                 c_.hidden_size);
   }
@@ -242,6 +244,7 @@ class LayerResolver {
 
   WeightResolver& resolver_;
   const ModelConfig& c_;
+  const LayerConfig& l_;
   uint32_t layer_;
 };
 
@@ -306,10 +309,16 @@ TensorNames tensor_names(const formats::Checkpoint& checkpoint, const Arch& arch
 }  // namespace
 
 std::vector<plan::KvLayer> kv_layers(const ModelConfig& c) {
-  const LatentConfig* l = c.latent ? &*c.latent : nullptr;
-  const plan::KvLayer layer = l != nullptr ? plan::KvLayer{1, l->kv_rank + l->rope_dim, l->kv_rank}
-                                           : plan::KvLayer{c.num_kv_heads, c.head_dim, c.head_dim};
-  return std::vector<plan::KvLayer>(c.num_layers, layer);
+  std::vector<plan::KvLayer> result;
+  for (const LayerConfig& layer : c.layers) {
+    if (c.latent) {
+      const LatentConfig& l = *c.latent;
+      result.push_back({1, l.kv_rank + l.rope_dim, l.kv_rank});
+    } else {
+      result.push_back({layer.num_kv_heads, layer.head_dim, layer.head_dim});
+    }
+  }
+  return result;
 }
 
 ModelConfig read_config(const formats::Checkpoint& checkpoint) {

@@ -45,7 +45,7 @@ std::string error_of(const json& config) {
 TEST(ConfigHf, ReadsTheOlderForm) {
   const ModelConfig c = read(llama_config());
   EXPECT_EQ(c.family, "llama");
-  EXPECT_EQ(c.head_dim, 16U);
+  EXPECT_EQ(c.layers[1].head_dim, 16U);
   EXPECT_EQ(c.rope.theta, 50000.0);
   EXPECT_EQ(c.rope.rotary_dim, 16U);
   EXPECT_EQ(c.rope.style, plan::RopeStyle::half);
@@ -162,7 +162,7 @@ TEST(ConfigHf, OtherNamesOfTheSameFields) {
     "n_positions": 128})"));
   EXPECT_EQ(c.hidden_size, 64U);
   EXPECT_EQ(c.num_layers, 3U);
-  EXPECT_EQ(c.intermediate_size, 256U);
+  EXPECT_EQ(c.layers[0].intermediate_size, 256U);
   EXPECT_EQ(c.max_position_embeddings, 128U);
   EXPECT_FLOAT_EQ(c.norm_eps, 1e-5F);
   EXPECT_EQ(c.layers[0].rope, LayerRope::none);
@@ -285,10 +285,22 @@ TEST(ConfigGguf, ReadsKeysBelowTheArchitecture) {
   formats::Metadata metadata = gguf_metadata();
   metadata.set("llama.rope.freq_base", 50000.0);
   const ModelConfig c = read(metadata);
-  EXPECT_EQ(c.head_dim, 16U);
+  EXPECT_EQ(c.layers[1].head_dim, 16U);
   EXPECT_EQ(c.rope.theta, 50000.0);
   EXPECT_EQ(c.vocab_size, 0U);
   EXPECT_THROW(read_gguf_config(GgufFields(metadata, "qwen2")), Error);
+}
+
+TEST(ConfigGguf, ListsGiveEachLayerItsSize) {
+  formats::Metadata metadata = gguf_metadata();
+  metadata.set("llama.attention.head_count_kv", std::vector<int64_t>{4, 1});
+  metadata.set("llama.feed_forward_length", std::vector<int64_t>{96, 192});
+  const ModelConfig c = read(metadata);
+  EXPECT_EQ(c.layers[0].num_kv_heads, 4U);
+  EXPECT_EQ(c.layers[1].num_kv_heads, 1U);
+  EXPECT_EQ(c.layers[1].intermediate_size, 192U);
+  metadata.set("llama.feed_forward_length", std::vector<int64_t>{96, 192, 96});
+  EXPECT_THROW(read(metadata), Error);
 }
 
 TEST(ConfigGguf, AFactorAloneIsLinearScaling) {

@@ -47,6 +47,12 @@ void drop_rope_without_window(ModelConfig& c) {
   }
 }
 
+void default_ffn_size(ModelConfig& c, uint32_t size) {
+  for (LayerConfig& layer : c.layers) {
+    if (layer.intermediate_size == 0) layer.intermediate_size = size;
+  }
+}
+
 std::span<const Arch* const> all_archs() { return kArchs; }
 
 const Arch& arch_named(std::string_view family) {

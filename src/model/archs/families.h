@@ -45,6 +45,9 @@ void set_window_pattern(ModelConfig& c, uint32_t interval);
 void use_local_rope(ModelConfig& c);
 void drop_rope_without_window(ModelConfig& c);
 
+// The size of networks where the config gives none.
+void default_ffn_size(ModelConfig& c, uint32_t size);
+
 // Qwen's older configs: with use_sliding_window all layers from max_window_layers on slide.
 void read_qwen_windows(const JsonFields& fields, ModelConfig& c);
 
