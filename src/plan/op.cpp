@@ -107,6 +107,7 @@ std::vector<WeightId> weights(const OpBody& body) {
                         [](const Route& op) {
                           std::vector<WeightId> list;
                           append(list, op.bias);
+                          append(list, op.expert_scales);
                           return list;
                         },
                         [](const ExpertLinear& op) {

@@ -26,7 +26,7 @@ constexpr uint32_t index(Id id) {
 // the step holds beside them: that is what keeps a request's bits independent of the batch.
 enum class KernelClass : uint8_t { prefill, decode };
 
-enum class Activation : uint8_t { silu, gelu_tanh, gelu_erf, relu, relu_squared };
+enum class Activation : uint8_t { silu, gelu_tanh, gelu_erf, relu, relu_squared, sigmoid };
 
 // Which two elements of a head one rotation takes: (i, i + dim/2) or (2i, 2i + 1).
 enum class RopeStyle : uint8_t { half, interleaved };
@@ -58,12 +58,13 @@ struct Norm {
   uint32_t group = 0;
 };
 
-// out = a + scale * b.
+// out = out_scale * (a + scale * b).
 struct Add {
   ValueId a;
   ValueId b;
   ValueId out;
   float scale = 1.0F;
+  float out_scale = 1.0F;
 };
 
 // Blocks of 32 elements become int8: d = max|x| / 127, q = round(x / d) (q = 0 where d = 0). `out`
@@ -109,12 +110,13 @@ struct HeadNorm {
   float weight_offset = 0.0F;
   bool all_heads = false;   // all heads of q are one group, all of k another
   bool after_rope = false;  // else before it
+  bool values = false;      // v too, each head by itself, without weights (rms only)
 };
 
 // Takes a column's heads as the projections made them, [q heads | k heads | v heads] side by side:
 // clips all to +-clip (clip > 0), normalises q and k (when weights are given), rotates them by the
 // column's position, scales q by query_scale[position], writes q to `out` and k, v to the KV pages
-// of the layer.
+// of the layer. With `shared_kv` another RopeKv writes those pages, and qkv has the q heads alone.
 struct RopeKv {
   ValueId qkv;  // [.., (num_heads + num_kv_heads) * head_dim + num_kv_heads * value_dim]
   ValueId out;  // [.., num_heads * head_dim]
@@ -129,6 +131,7 @@ struct RopeKv {
   HeadNorm norm = {};
   RopeStyle style = RopeStyle::half;
   float clip = 0.0F;
+  bool shared_kv = false;
 };
 
 // Multi-head latent attention (DeepSeek-V2, 2024): what the cache keeps of a column is one latent
@@ -191,11 +194,13 @@ struct Softcap {
   float cap = 1.0F;
 };
 
-// out = x * sigmoid(gate); a gate of width 1 holds for the whole row.
+// out[:, i] = x[:, x_offset + i] * act(gate[:, i]); a gate of width 1 holds for the whole row.
 struct Gate {
   ValueId x;
   ValueId gate;
   ValueId out;
+  Activation activation = Activation::sigmoid;
+  uint32_t x_offset = 0;
 };
 
 enum class RouterScore : uint8_t { softmax, sigmoid };
@@ -206,7 +211,7 @@ enum class GroupScore : uint8_t { best, best_two };
 // Chooses top_k of the experts for each column: those of the largest score + bias, the lower number
 // where two are equal, best first. With num_groups > 1 only experts of the top_groups best groups,
 // which are neighbours, are chosen from. Their weights are their scores (without bias), divided by
-// their sum with `normalise`, times `scale`.
+// their sum with `normalise`, times `scale` and expert_scales[expert].
 struct Route {
   ValueId logits;  // [.., num_experts]
   ValueId out;     // [.., 2 * top_k]: the experts' numbers, then their weights
@@ -218,6 +223,7 @@ struct Route {
   GroupScore group_score = GroupScore::best;
   bool normalise = false;
   float scale = 1.0F;
+  std::optional<WeightId> expert_scales = {};  // f32 [num_experts]
 };
 
 // For each chosen expert s of a column, a matrix e of its own: out[:, s, i] = bias[e, i] +

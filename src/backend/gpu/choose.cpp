@@ -88,6 +88,7 @@ std::vector<KernelUse> choose_op(const plan::Add& op, plan::KernelClass, const C
   KernelUse use = pointwise("add", "add.wgsl", logit_rows(c, op.out), vectors);
   use.spec.constants.emplace_back("STRIDE4", vectors);
   use.spec.constants.emplace_back("SCALE", op.scale);
+  use.spec.constants.emplace_back("OUT_SCALE", op.out_scale);
   use.bindings.push_back(value_binding("out", op.out));
   use.bindings.push_back(value_binding("a", op.a));
   use.bindings.push_back(value_binding("b", op.b));
@@ -133,9 +134,15 @@ std::vector<KernelUse> choose_op(const plan::Activate& op, plan::KernelClass,
 
 std::vector<KernelUse> choose_op(const plan::Gate& op, plan::KernelClass, const ChooseContext& c) {
   const plan::Value& gate = c.plan[op.gate];
+  if (op.x_offset % 4 != 0) {
+    fail("element {} is not supported by the webgpu backend: expected a multiple of 4",
+         op.x_offset);
+  }
   KernelUse use = elementwise("gate", "gate.wgsl", op.x, op.out, c);
   use.spec.constants.emplace_back("VECTORS", div_up(c.plan[op.out].width, 4));
   use.spec.constants.emplace_back("X_STRIDE4", value_stride(c.plan[op.x]) / 4);
+  use.spec.constants.emplace_back("X_OFFSET4", op.x_offset / 4);
+  use.spec.constants.emplace_back("ACTIVATION", static_cast<uint32_t>(op.activation));
   use.spec.constants.emplace_back("GATE_STRIDE4", value_stride(gate) / 4);
   use.spec.constants.emplace_back("ROW_GATE", gate.width == 1);
   use.bindings.push_back(value_binding("gate", op.gate));

@@ -212,6 +212,7 @@ std::vector<KernelUse> choose_op(const plan::RopeKv& op, plan::KernelClass,
   constants.emplace_back("LAYER", op.norm.kind == plan::NormKind::layer);
   constants.emplace_back("ALL_HEADS", op.norm.all_heads);
   constants.emplace_back("AFTER_ROPE", op.norm.after_rope && (op.q_norm || op.k_norm));
+  constants.emplace_back("V_NORM", op.norm.values);
   constants.emplace_back("CLIP", op.clip);
   constants.emplace_back("ROTARY_DIM", op.rope ? weight(c, *op.rope).cols : 0U);
   constants.emplace_back(
@@ -225,7 +226,7 @@ std::vector<KernelUse> choose_op(const plan::RopeKv& op, plan::KernelClass,
   use.bindings.push_back(table_binding(c, "k_norm", op.k_norm));
   use.bindings.push_back(table_binding(c, "rope", op.rope));
   use.bindings.push_back(table_binding(c, "query_scale", op.query_scale));
-  use.grid.x = op.num_heads + 2 * kv.num_kv_heads;
+  use.grid.x = op.num_heads + (op.shared_kv ? 0 : 2 * kv.num_kv_heads);
   return {std::move(use)};
 }
 

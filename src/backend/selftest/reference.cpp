@@ -125,7 +125,9 @@ class Reference {
     const Matrix& b = at(op.b);
     Matrix out = at(op.a);
     for (size_t r = 0; r < out.size(); ++r) {
-      for (size_t i = 0; i < out[r].size(); ++i) out[r][i] += op.scale * b[r][i];
+      for (size_t i = 0; i < out[r].size(); ++i) {
+        out[r][i] = op.out_scale * (out[r][i] + op.scale * b[r][i]);
+      }
     }
     at(op.out) = std::move(out);
   }
@@ -208,7 +210,8 @@ class Reference {
         if (op.clip > 0.0F) v = std::clamp<double>(v, -op.clip, op.clip);
       }
       if (!op.norm.after_rope) normalise_heads(op, kv, row.data());
-      for (size_t h = 0; op.rope && h < op.num_heads + kv.num_kv_heads; ++h) {
+      const size_t turned = op.num_heads + (op.shared_kv ? 0 : kv.num_kv_heads);
+      for (size_t h = 0; op.rope && h < turned; ++h) {
         rotate(*op.rope, op.style, row.data() + h * kv.head_dim, column.position);
       }
       if (op.norm.after_rope) normalise_heads(op, kv, row.data());
@@ -216,8 +219,12 @@ class Reference {
         row[i] *= at(*op.query_scale)[column.position][0];
       }
       out[c].assign(row.begin(), row.begin() + op.num_heads * kv.head_dim);
+      if (op.shared_kv) continue;
       const double* keys = row.data() + op.num_heads * kv.head_dim;
-      const double* values = keys + kv.num_kv_heads * kv.head_dim;
+      double* values = row.data() + (op.num_heads + kv.num_kv_heads) * kv.head_dim;
+      for (size_t h = 0; op.norm.values && h < kv.num_kv_heads; ++h) {
+        normalise(values + h * kv.value_dim, kv.value_dim, plan::NormKind::rms, op.norm.eps);
+      }
       auto& k = keys_[plan::index(op.kv_layer)][{column.slot, column.position}];
       auto& v = cached_values_[plan::index(op.kv_layer)][{column.slot, column.position}];
       k.assign(keys, keys + kv.num_kv_heads * kv.head_dim);
@@ -302,6 +309,8 @@ class Reference {
         return std::max(x, 0.0);
       case plan::Activation::relu_squared:
         return std::max(x, 0.0) * std::max(x, 0.0);
+      case plan::Activation::sigmoid:
+        return 1.0 / (1.0 + std::exp(-x));
     }
     fail("unknown activation");
   }
@@ -329,11 +338,13 @@ class Reference {
 
   void apply(const plan::Gate& op) {
     const Matrix& gates = at(op.gate);
+    const Matrix& x = at(op.x);
     Matrix& out = at(op.out);
-    out = at(op.x);
+    out.assign(x.size(), std::vector<double>(case_.plan[op.out].width));
     for (size_t r = 0; r < out.size(); ++r) {
       for (size_t i = 0; i < out[r].size(); ++i) {
-        out[r][i] /= 1.0 + std::exp(-gates[r][gates[r].size() == 1 ? 0 : i]);
+        const double gate = gates[r][gates[r].size() == 1 ? 0 : i];
+        out[r][i] = x[r][op.x_offset + i] * activate(op.activation, gate);
       }
     }
   }
@@ -342,7 +353,12 @@ class Reference {
     Matrix& out = at(op.out);
     out.clear();
     for (const std::vector<double>& logits : at(op.logits)) {
-      out.push_back(route_reference(op, logits, op.bias ? at(*op.bias)[0] : std::vector<double>{}));
+      std::vector<double> row =
+          route_reference(op, logits, op.bias ? at(*op.bias)[0] : std::vector<double>{});
+      for (size_t s = 0; op.expert_scales && s < op.top_k; ++s) {
+        row[op.top_k + s] *= at(*op.expert_scales)[0][static_cast<size_t>(row[s])];
+      }
+      out.push_back(std::move(row));
     }
   }
 
