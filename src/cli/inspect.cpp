@@ -51,6 +51,7 @@ std::vector<LayerGroup> layer_groups(const model::ModelConfig& config) {
     if (differ(&model::LayerConfig::head_dim) || differ(&model::LayerConfig::num_kv_heads)) {
       what += fmt::format(", {} KV heads of {}", layer.num_kv_heads, layer.head_dim);
     }
+    if (layer.kv_of) what += fmt::format(", keys and values of layer {}", *layer.kv_of);
     if (differ(&model::LayerConfig::intermediate_size)) {
       what += fmt::format(", network of {}", layer.intermediate_size);
     }
@@ -175,6 +176,7 @@ void print_json(const InspectFlags& flags, const formats::Checkpoint& checkpoint
                                 {"num_kv_heads", layer.num_kv_heads},
                                 {"head_dim", layer.head_dim},
                                 {"intermediate_size", layer.intermediate_size}});
+    if (layer.kv_of) object["layers"].back()["kv_of"] = *layer.kv_of;
   }
   for (const DTypeShare& share : facts.dtypes) {
     object["types"].push_back({{"type", formats::dtype_name(share.dtype)},

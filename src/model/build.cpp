@@ -1,4 +1,5 @@
 // From config and weights to a plan: embed, layers, head.
+#include <cmath>
 #include <map>
 
 #include "base/error.h"
@@ -30,6 +31,7 @@ class Builder {
                     .scale = c.embedding_scale,
                     .positions = model_.position_embedding},
         "embed");
+    if (model_.per_layer) per_layer_ = per_layer_embeddings(x, *model_.per_layer);
     for (uint32_t i = 0; i < c.num_layers; ++i) x = layer(x, i);
     head(x);
     return std::move(plan_);
@@ -112,19 +114,75 @@ class Builder {
     return out;
   }
 
-  // The residual stream with what a projection of x adds to it.
+  // The residual stream with what a projection of x adds to it; the sum is scaled where its parts
+  // are added by an op of their own.
   ValueId add_projected(ValueId stream, ValueId x, const Projection& projection,
-                        const std::optional<NormWeights>& post_norm, const std::string& name) {
-    const float scale = model_.config.residual_scale;
-    if (!post_norm) return linear(x, projection, name, stream, scale);
-    const ValueId b = norm(linear(x, projection, name), post_norm, name + ".post_norm");
+                        const std::optional<NormWeights>& post_norm, const std::string& name,
+                        float out_scale = 1.0F) {
+    if (!post_norm) return linear(x, projection, name, stream, model_.config.residual_scale);
+    return add_normed(stream, linear(x, projection, name), post_norm, name, out_scale);
+  }
+
+  ValueId add_normed(ValueId stream, ValueId x, const std::optional<NormWeights>& post_norm,
+                     const std::string& name, float out_scale) {
+    const ValueId b = norm(x, post_norm, name + ".post_norm");
     const ValueId out = value(name + ".sum", plan_[stream].width);
-    add(plan::Add{.a = stream, .b = b, .out = out, .scale = scale}, name + ".add");
+    add(plan::Add{.a = stream,
+                  .b = b,
+                  .out = out,
+                  .scale = model_.config.residual_scale,
+                  .out_scale = out_scale},
+        name + ".add");
     return out;
+  }
+
+  // Every layer's own embedding of the token, side by side: what the table has for it and what the
+  // common embedding x gives, in equal parts.
+  ValueId per_layer_embeddings(ValueId x, const PerLayerEmbedding& w) {
+    const ModelConfig& c = model_.config;
+    const uint32_t width = c.num_layers * c.per_layer_dim;
+    const ValueId own = value("per_layer.own", width);
+    add(
+        plan::Embed{
+            .table = w.table, .out = own, .scale = std::sqrt(static_cast<float>(c.per_layer_dim))},
+        "per_layer.embed");
+    const ValueId common = linear(x, w.proj, "per_layer.proj", {},
+                                  1.0F / std::sqrt(static_cast<float>(c.hidden_size)));
+    const ValueId normed = value("per_layer.norm", width);
+    add(plan::Norm{.x = common,
+                   .out = normed,
+                   .kind = c.norm,
+                   .weight = w.norm.weight,
+                   .eps = c.norm_eps,
+                   .weight_offset = c.norm_weight_offset,
+                   .group = c.per_layer_dim},
+        "per_layer.norm");
+    const ValueId out = value("per_layer", width);
+    add(plan::Add{.a = normed, .b = own, .out = out, .out_scale = std::sqrt(0.5F)},
+        "per_layer.add");
+    return out;
+  }
+
+  // The residual stream with what the layer's own embedding of the token adds, behind a gate.
+  ValueId add_per_layer(ValueId stream, uint32_t index, const std::string& prefix) {
+    const ModelConfig& c = model_.config;
+    const LayerWeights& w = model_.layers[index];
+    const std::string name = prefix + "per_layer.";
+    const ValueId gate = linear(stream, w.per_layer->gate, name + "gate");
+    const ValueId gated = value(name + "gated", c.per_layer_dim);
+    add(plan::Gate{.x = *per_layer_,
+                   .gate = gate,
+                   .out = gated,
+                   .activation = c.activation,
+                   .x_offset = index * c.per_layer_dim},
+        name + "gated");
+    return add_projected(stream, gated, w.per_layer->proj, w.per_layer->norm, name + "proj",
+                         w.scale);
   }
 
   ValueId layer(ValueId x, uint32_t index) {
     const LayerWeights& w = model_.layers[index];
+    const float network_scale = w.per_layer ? 1.0F : w.scale;
     const Residual residual = model_.config.residual;
     const std::string prefix = fmt::format("layer.{}.", index);
     const ValueId normed = norm(x, w.attention_norm, prefix + "attn.norm");
@@ -137,11 +195,21 @@ class Builder {
         residual == Residual::parallel_shared
             ? normed
             : norm(residual == Residual::parallel ? x : sum, w.ffn_norm, prefix + "ffn.norm");
-    if (w.experts) return add_experts(sum, ffn_x, w, prefix);
+    const bool beside = w.experts && model_.config.experts->beside_network;
+    if (w.experts && !beside) return add_experts(sum, ffn_x, w, prefix);
     const ValueId inner =
         norm(ffn(ffn_x, w.up, model_.config.layers[index].intermediate_size, prefix + "ffn."),
              w.ffn_sub_norm, prefix + "ffn.sub_norm");
-    return add_projected(sum, inner, w.down_proj, w.ffn_post_norm, prefix + "ffn.down");
+    ValueId out{};
+    if (beside) {
+      const ValueId network = linear(inner, w.down_proj, prefix + "ffn.down");
+      out = add_normed(sum, beside_experts(sum, network, *w.experts, prefix), w.ffn_post_norm,
+                       prefix + "ffn", network_scale);
+    } else {
+      out = add_projected(sum, inner, w.down_proj, w.ffn_post_norm, prefix + "ffn.down",
+                          network_scale);
+    }
+    return w.per_layer ? add_per_layer(out, index, prefix) : out;
   }
 
   // What down_proj reads.
@@ -173,20 +241,42 @@ class Builder {
   // is one.
   ValueId add_experts(ValueId stream, ValueId x, const LayerWeights& layer,
                       const std::string& prefix) {
-    const ExpertsConfig& e = *model_.config.experts;
     const ExpertWeights& w = *layer.experts;
     const std::string name = prefix + "experts.";
     const ValueId routes = route(x, w, name);
+    const ValueId down = chosen_experts(x, routes, w, name);
+    if (w.shared_up) stream = add_shared(stream, x, w, prefix + "shared.");
+    return combine(down, routes, stream, model_.config.residual_scale, name);
+  }
+
+  // What the layer's own network and the chosen experts make of the residual stream, each between
+  // norms of its own.
+  ValueId beside_experts(ValueId stream, ValueId network, const ExpertWeights& w,
+                         const std::string& prefix) {
+    const std::string name = prefix + "experts.";
+    const ValueId routes = route(norm(stream, w.router_norm, name + "router.norm"), w, name);
+    const ValueId x = norm(stream, w.norm, name + "norm");
+    const ValueId chosen = combine(chosen_experts(x, routes, w, name), routes, {}, 1.0F, name);
+    const ValueId a = norm(network, w.network_post_norm, prefix + "ffn.network_post_norm");
+    const ValueId b = norm(chosen, w.post_norm, name + "post_norm");
+    const ValueId out = value(name + "sum", plan_[stream].width);
+    add(plan::Add{.a = a, .b = b, .out = out}, name + "add");
+    return out;
+  }
+
+  // What each of a column's experts gives, side by side.
+  ValueId chosen_experts(ValueId x, ValueId routes, const ExpertWeights& w,
+                         const std::string& name) {
+    const ExpertsConfig& e = *model_.config.experts;
     const ValueId up = expert_linear(x, routes, w.up, name + "up");
     const ValueId inner = activate(up, e.intermediate_size, e.top_k, name);
-    const ValueId down = expert_linear(inner, routes, w.down, name + "down");
-    if (w.shared_up) stream = add_shared(stream, x, w, prefix + "shared.");
+    return expert_linear(inner, routes, w.down, name + "down");
+  }
+
+  ValueId combine(ValueId x, ValueId routes, std::optional<ValueId> residual, float scale,
+                  const std::string& name) {
     const ValueId out = value(name + "out", model_.config.hidden_size);
-    add(plan::Combine{.x = down,
-                      .routes = routes,
-                      .out = out,
-                      .residual = stream,
-                      .scale = model_.config.residual_scale},
+    add(plan::Combine{.x = x, .routes = routes, .out = out, .residual = residual, .scale = scale},
         name + "combine");
     return out;
   }
@@ -199,7 +289,8 @@ class Builder {
                      .weight = w.router.parts[0].weight,
                      .out = logits,
                      .bias = w.router.parts[0].bias,
-                     .residual = {}},
+                     .residual = {},
+                     .scale = e.router_scale},
         name + "router");
     const ValueId routes = value(name + "routes", 2 * e.top_k);
     add(plan::Route{.logits = logits,
@@ -211,7 +302,8 @@ class Builder {
                     .top_groups = e.top_groups,
                     .group_score = e.group_score,
                     .normalise = e.normalise,
-                    .scale = e.scale},
+                    .scale = e.scale,
+                    .expert_scales = w.scales},
         name + "route");
     return routes;
   }
@@ -259,7 +351,7 @@ class Builder {
     const ValueId q = value(prefix + "attn.q", c.num_heads * l.head_dim);
     add(plan::RopeKv{.qkv = qkv,
                      .out = q,
-                     .kv_layer = plan::KvLayerId{index},
+                     .kv_layer = model_.layers[index].kv_layer,
                      .num_heads = c.num_heads,
                      .q_norm = w.q_norm,
                      .k_norm = w.k_norm,
@@ -269,14 +361,16 @@ class Builder {
                               .eps = c.norm_eps,
                               .weight_offset = c.norm_weight_offset,
                               .all_heads = c.qk_norm == QkNorm::all_heads,
-                              .after_rope = c.qk_norm_after_rope},
+                              .after_rope = c.qk_norm_after_rope,
+                              .values = c.v_norm},
                      .style = c.rope.style,
-                     .clip = c.qkv_clip},
+                     .clip = c.qkv_clip,
+                     .shared_kv = l.kv_of.has_value()},
         prefix + "attn.rope_kv");
     const ValueId out = value(prefix + "attn.out", c.num_heads * l.head_dim);
     add(plan::Attention{.q = q,
                         .out = out,
-                        .kv_layer = plan::KvLayerId{index},
+                        .kv_layer = model_.layers[index].kv_layer,
                         .num_heads = c.num_heads,
                         .sinks = w.sinks,
                         .scale = c.attention_scale,
@@ -324,7 +418,7 @@ class Builder {
                        .latent = latent,
                        .k_rope = k_rope,
                        .out = q,
-                       .kv_layer = plan::KvLayerId{index},
+                       .kv_layer = model_.layers[index].kv_layer,
                        .num_heads = c.num_heads,
                        .rope = *model_.rope,
                        .style = c.rope.style},
@@ -332,7 +426,7 @@ class Builder {
     const ValueId out = value(name + "out", c.num_heads * l.kv_rank);
     add(plan::Attention{.q = q,
                         .out = out,
-                        .kv_layer = plan::KvLayerId{index},
+                        .kv_layer = model_.layers[index].kv_layer,
                         .num_heads = c.num_heads,
                         .scale = c.attention_scale,
                         .f16_inputs = fast_prefill()},
@@ -361,6 +455,7 @@ class Builder {
   const PlanOptions& options_;
   plan::Plan plan_;
   std::map<ValueId, ValueId> quantised_;
+  std::optional<ValueId> per_layer_;  // each layer's own embedding of the tokens
   KernelClass kernel_class_ = KernelClass::decode;
   Rows rows_ = Rows::columns;
 };

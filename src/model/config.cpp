@@ -85,7 +85,8 @@ void check_rope(const RopeConfig& rope) {
 void check_layer(const LayerConfig& layer, const ModelConfig& c) {
   expect_range("num_kv_heads", layer.num_kv_heads, 4096);
   expect_range("head_dim", layer.head_dim, 4096);
-  if (!layer.experts) expect_range("intermediate_size", layer.intermediate_size, kMaxDim);
+  const bool own_network = !layer.experts || c.experts->beside_network;
+  if (own_network) expect_range("intermediate_size", layer.intermediate_size, kMaxDim);
   if (c.num_heads % layer.num_kv_heads != 0) {
     fail("num_heads {} is not a multiple of num_kv_heads {}", c.num_heads, layer.num_kv_heads);
   }
@@ -103,8 +104,8 @@ void check_layer(const LayerConfig& layer, const ModelConfig& c) {
 }  // namespace
 
 std::string_view scaling_name(RopeScaling scaling) {
-  static constexpr std::array<std::string_view, 5> kNames = {"none", "linear", "llama3", "yarn",
-                                                             "longrope"};
+  static constexpr std::array<std::string_view, 6> kNames = {"none", "linear",   "llama3",
+                                                             "yarn", "longrope", "proportional"};
   return kNames[static_cast<size_t>(scaling)];
 }
 
@@ -165,7 +166,25 @@ void check(const ModelConfig& c) {
   if (c.layers.size() != c.num_layers) {
     fail("{} layers are described, expected {}", c.layers.size(), c.num_layers);
   }
-  for (const LayerConfig& layer : c.layers) check_layer(layer, c);
+  if ((c.layer_scales || c.per_layer_dim != 0) && !c.post_norms) {
+    fail("layers with scales or embeddings of their own need norms after their parts");
+  }
+  if (uint64_t{c.per_layer_dim} * c.num_layers > kMaxDim) {
+    fail("per_layer_dim is {} in {} layers", c.per_layer_dim, c.num_layers);
+  }
+  for (uint32_t i = 0; i < c.num_layers; ++i) {
+    const LayerConfig& layer = c.layers[i];
+    check_layer(layer, c);
+    if (!layer.kv_of) continue;
+    const uint32_t source = *layer.kv_of;
+    if (source >= i || c.layers[source].kv_of || c.latent) {
+      fail("layer {} takes the keys and values of layer {}", i, source);
+    }
+    if (c.layers[source].num_kv_heads != layer.num_kv_heads ||
+        c.layers[source].head_dim != layer.head_dim) {
+      fail("layer {} has other heads than layer {}, whose keys and values it takes", i, source);
+    }
+  }
 }
 
 }  // namespace wisp::model

@@ -12,7 +12,7 @@
 
 namespace wisp::model {
 
-enum class RopeScaling : uint8_t { none, linear, llama3, yarn, longrope };
+enum class RopeScaling : uint8_t { none, linear, llama3, yarn, longrope, proportional };
 
 std::string_view scaling_name(RopeScaling scaling);
 
@@ -23,12 +23,13 @@ struct RopeConfig {
   plan::RopeStyle style = plan::RopeStyle::half;
   RopeScaling scaling = RopeScaling::none;
   double factor = 1.0;
-  uint32_t original_context = 0;                // positions the model was trained on before scaling
-  double low_freq_factor = 1.0;                 // llama3
-  double high_freq_factor = 4.0;                // llama3
-  double beta_fast = 32.0;                      // yarn
-  double beta_slow = 1.0;                       // yarn
-  bool truncate = true;                         // yarn: whole-number correction range
+  double proportion = 1.0;        // proportional: of the pairs that turn, the first ones
+  uint32_t original_context = 0;  // positions the model was trained on before scaling
+  double low_freq_factor = 1.0;   // llama3
+  double high_freq_factor = 4.0;  // llama3
+  double beta_fast = 32.0;        // yarn
+  double beta_slow = 1.0;         // yarn
+  bool truncate = true;           // yarn: whole-number correction range
   std::optional<double> attention_factor = {};  // yarn: overrides the one computed from the factor
   std::optional<double> mscale = {};            // yarn
   std::optional<double> mscale_all_dim = {};    // yarn
@@ -48,7 +49,10 @@ struct LayerConfig {
   uint32_t intermediate_size = 0;  // of its own network, if it has one
   uint32_t window = 0;             // sliding window in tokens, 0: all
   LayerRope rope = LayerRope::global;
-  bool experts = false;  // the feed-forward network is one of experts (ModelConfig::experts)
+  bool experts = false;         // the feed-forward network is one of experts (ModelConfig::experts)
+  bool keys_as_values = false;  // without a v_proj the values are what k_proj gives
+  // The earlier layer whose keys and values it attends to; absent: it makes its own.
+  std::optional<uint32_t> kv_of = {};
 };
 
 // How a checkpoint holds the matrices of experts.
@@ -70,6 +74,12 @@ struct ExpertsConfig {
   bool correction_bias = false;  // added to the scores for the choice only
   bool normalise = false;        // the weights of the chosen add up to `scale`
   float scale = 1.0F;
+  bool fused_gate_up = false;  // a tensor for gate and up
+  bool expert_scales = false;  // each expert's weight is multiplied by a number of its own
+  // The layer's own network runs beside, each between norms of its own, and the router reads the
+  // residual stream, normalised and times router_scale.
+  bool beside_network = false;
+  float router_scale = 1.0F;
   uint32_t num_groups = 1;
   uint32_t top_groups = 1;
   plan::GroupScore group_score = plan::GroupScore::best;
@@ -123,6 +133,7 @@ struct ModelConfig {
   bool sub_norms = false;           // before o_proj and down_proj
   QkNorm qk_norm = QkNorm::none;
   bool qk_norm_after_rope = false;
+  bool v_norm = false;  // of each head, without weights
   QkvLayout qkv_layout = QkvLayout::separate;
   Residual residual = Residual::sequential;
   plan::Activation activation = plan::Activation::silu;
@@ -144,6 +155,8 @@ struct ModelConfig {
   float logit_softcap = 0.0F;
   float embedding_scale = 1.0F;
   float residual_scale = 1.0F;  // of what attention and feed-forward network add
+  bool layer_scales = false;    // what a layer gives is multiplied by a number of its own
+  uint32_t per_layer_dim = 0;   // elements of a token's own embedding for each layer; 0: none
   float logit_scale = 1.0F;
   RopeConfig rope;
   std::optional<RopeConfig> local_rope;  // of layers that say so
@@ -180,6 +193,7 @@ void visit_fields(const ModelConfig& c, Visit&& visit) {
   if (c.logit_softcap != 0.0F) visit("logit_softcap", c.logit_softcap);
   if (c.embedding_scale != 1.0F) visit("embedding_scale", c.embedding_scale);
   if (c.residual_scale != 1.0F) visit("residual_scale", c.residual_scale);
+  if (c.per_layer_dim != 0) visit("per_layer_dim", c.per_layer_dim);
   if (c.logit_scale != 1.0F) visit("logit_scale", c.logit_scale);
   if (c.qkv_clip != 0.0F) visit("qkv_clip", c.qkv_clip);
   if (c.latent) {

@@ -78,6 +78,10 @@ const std::string* GgufFields::find_string(std::string_view key) const {
   return metadata_.find_string(full(key));
 }
 
+const std::vector<bool>* GgufFields::find_bools(std::string_view key) const {
+  return metadata_.find_bools(full(key));
+}
+
 std::vector<uint32_t> GgufFields::get_per_layer(std::string_view key, uint32_t num_layers,
                                                 uint32_t usual) const {
   const auto value = metadata_.values().find(full(key));
@@ -90,6 +94,7 @@ std::vector<uint32_t> GgufFields::get_per_layer(std::string_view key, uint32_t n
          numbers.size(), num_layers);
   }
   std::vector<uint32_t> result;
+  result.reserve(numbers.size());
   for (const int64_t number : numbers) {
     result.push_back(checked_cast<uint32_t>(number, full(key)));
   }

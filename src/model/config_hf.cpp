@@ -1,6 +1,7 @@
 #include "model/config_hf.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -22,8 +23,8 @@ std::string shown(const json& value) {
 RopeScaling scaling_from_name(std::string_view name) {
   if (name == "default" || name == "none") return RopeScaling::none;
   if (name == "su") return RopeScaling::longrope;  // its older name
-  for (const RopeScaling s :
-       {RopeScaling::linear, RopeScaling::llama3, RopeScaling::yarn, RopeScaling::longrope}) {
+  for (const RopeScaling s : {RopeScaling::linear, RopeScaling::llama3, RopeScaling::yarn,
+                              RopeScaling::longrope, RopeScaling::proportional}) {
     if (name == scaling_name(s)) return s;
   }
   fail("rope type '{}' is not supported", name);
@@ -57,7 +58,7 @@ void read_scaling(const JsonFields& r, RopeConfig& rope) {
   if (rope.scaling == RopeScaling::none) return;
   rope.original_context =
       r.get_uint("original_max_position_embeddings").value_or(rope.original_context);
-  if (rope.scaling == RopeScaling::longrope) {
+  if (rope.scaling == RopeScaling::longrope || rope.scaling == RopeScaling::proportional) {
     rope.factor = r.get_number("factor").value_or(1.0);
   } else {
     rope.factor = r.require_number("factor");
@@ -74,6 +75,22 @@ void read_scaling(const JsonFields& r, RopeConfig& rope) {
   rope.long_factors = numbers(r, "long_factor");
 }
 
+// The parameters of a type of layers, where there are any; `partial` is what holds without.
+void read_parameters(const json* own, double partial, uint32_t head_dim, RopeConfig& rope) {
+  if (own != nullptr) {
+    partial = JsonFields(*own).get_number("partial_rotary_factor").value_or(partial);
+  }
+  if (!(partial > 0.0 && partial <= 1.0)) {
+    fail("partial_rotary_factor is {}, expected 0 to 1", partial);
+  }
+  rope.rotary_dim = static_cast<uint32_t>(head_dim * partial);
+  if (own == nullptr) return;
+  read_scaling(JsonFields(*own), rope);
+  if (rope.scaling != RopeScaling::proportional) return;
+  rope.rotary_dim = head_dim;
+  rope.proportion = partial;
+}
+
 // rope_parameters hold for all layers, or there are some for each type of layer.
 void read_rope(const JsonFields& fields, uint32_t head_dim, ModelConfig& c) {
   RopeConfig& rope = c.rope;
@@ -81,7 +98,7 @@ void read_rope(const JsonFields& fields, uint32_t head_dim, ModelConfig& c) {
       fields.get_number(fields.first_of({"rope_theta", "rotary_emb_base"})).value_or(10000.0);
   rope.original_context =
       fields.get_uint("original_max_position_embeddings").value_or(c.max_position_embeddings);
-  double partial =
+  const double partial =
       fields.get_number(fields.first_of({"partial_rotary_factor", "rotary_pct"})).value_or(1.0);
   const std::string_view key = fields.first_of({"rope_parameters", "rope_scaling"});
   const json* added = fields.find("rope_scaling");  // beside rope_parameters it goes before them
@@ -99,14 +116,8 @@ void read_rope(const JsonFields& fields, uint32_t head_dim, ModelConfig& c) {
   const json* global = of_type("full_attention");
   const json* local = of_type("sliding_attention");
   if (global == nullptr) global = parameters;
-  if (global != nullptr)
-    partial = JsonFields(*global).get_number("partial_rotary_factor").value_or(partial);
-  if (!(partial > 0.0 && partial <= 1.0)) {
-    fail("partial_rotary_factor is {}, expected 0 to 1", partial);
-  }
-  rope.rotary_dim = static_cast<uint32_t>(head_dim * partial);
-  if (local != nullptr) read_scaling(JsonFields(*local), c.local_rope.emplace(rope));
-  if (global != nullptr) read_scaling(JsonFields(*global), rope);
+  if (local != nullptr) read_parameters(local, partial, head_dim, c.local_rope.emplace(rope));
+  read_parameters(global, partial, head_dim, rope);
   if (added == nullptr || added == parameters) return;
   if (!added->is_object())
     fail("field 'rope_scaling': expected an object, found {}", shown(*added));
@@ -139,6 +150,15 @@ void read_layers(const JsonFields& fields, uint32_t head_dim, ModelConfig& c) {
     }
     c.layers.push_back(layer);
   }
+}
+
+uint32_t layer_number(std::string_view text, uint32_t num_layers) {
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number >= num_layers) {
+    fail("field 'per_layer_config': '{}' is not one of {} layers", text, num_layers);
+  }
+  return number;
 }
 
 }  // namespace
@@ -250,11 +270,33 @@ ModelConfig read_hf_config(const JsonFields& fields) {
   return c;
 }
 
+void read_hf_single_layers(const JsonFields& fields, ModelConfig& c) {
+  const json* all = fields.find("per_layer_config");
+  if (all == nullptr) return;
+  if (!all->is_object()) {
+    fail("field 'per_layer_config': expected an object, found {}", shown(*all));
+  }
+  for (const auto& [number, own] : all->items()) {
+    LayerConfig& layer = c.layers[layer_number(number, c.num_layers)];
+    if (!own.is_object()) {
+      fail("field 'per_layer_config.{}': expected an object, found {}", number, shown(own));
+    }
+    for (const auto& [key, value] : own.items()) {
+      uint32_t* size = key == "head_dim"              ? &layer.head_dim
+                       : key == "num_key_value_heads" ? &layer.num_kv_heads
+                       : key == "intermediate_size"   ? &layer.intermediate_size
+                                                      : nullptr;
+      if (size == nullptr) fail("field 'per_layer_config.{}.{}' is not supported", number, key);
+      *size = JsonFields(own).require_uint(key);
+    }
+  }
+}
+
 void read_hf_experts(const JsonFields& fields, ModelConfig& c) {
   ExpertsConfig& e = c.experts.emplace();
   e.num_experts = fields.require_uint(
       fields.first_of({"num_local_experts", "num_experts", "n_routed_experts"}));
-  e.top_k = fields.require_uint("num_experts_per_tok");
+  e.top_k = fields.require_uint(fields.first_of({"num_experts_per_tok", "top_k_experts"}));
   e.intermediate_size = fields.get_uint("moe_intermediate_size")
                             .value_or(fields.get_uint("intermediate_size").value_or(0));
   e.normalise = fields.get_bool("norm_topk_prob").value_or(false);

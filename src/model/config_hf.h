@@ -42,6 +42,9 @@ nlohmann::json read_json(const std::filesystem::path& path);
 // field.
 ModelConfig read_hf_config(const JsonFields& fields);
 
+// per_layer_config: the sizes that single layers have otherwise, by their numbers.
+void read_hf_single_layers(const JsonFields& fields, ModelConfig& config);
+
 // How many experts there are, and of what size, for families that have them in every layer; the
 // family adds how they are chosen.
 void read_hf_experts(const JsonFields& fields, ModelConfig& config);

@@ -27,6 +27,11 @@ ModelConfig read_config_hf(const formats::Checkpoint& checkpoint) {
     if (!arch.windows) {
       for (LayerConfig& layer : config.layers) layer.window = 0;
     }
+    if (arch.single_layers) {
+      read_hf_single_layers(all, config);
+    } else if (all.has("per_layer_config")) {
+      fail("field 'per_layer_config' is not supported");
+    }
     if (arch.from_hf != nullptr) arch.from_hf(all, config);
     return config;
   });
@@ -106,7 +111,7 @@ class LayerResolver {
       w.qkv = qkv();
     }
     w.q_norm = head_norm(Role::q_norm, c_.num_heads);
-    w.k_norm = head_norm(Role::k_norm, l_.num_kv_heads);
+    if (!l_.kv_of) w.k_norm = head_norm(Role::k_norm, l_.num_kv_heads);
     if (c_.attention_sinks) {
       w.sinks = resolver_.bare_vector(Role::attention_sinks, layer_, c_.num_heads);
     }
@@ -115,14 +120,15 @@ class LayerResolver {
     w.attention_post_norm = norm(c_.post_norms, Role::attention_post_norm, c_.hidden_size);
     const bool own_norm = c_.pre_norms && c_.residual != Residual::parallel_shared;
     w.ffn_norm = norm(own_norm, Role::ffn_norm, c_.hidden_size);
-    if (l_.experts) {
-      w.experts = experts();
-    } else {
+    if (l_.experts) w.experts = experts();
+    if (!l_.experts || c_.experts->beside_network) {
       w.up = up();
       w.ffn_sub_norm = norm(c_.sub_norms, Role::ffn_sub_norm, l_.intermediate_size);
       w.down_proj = resolver_.projection(down, layer_, l_.intermediate_size);
     }
     w.ffn_post_norm = norm(c_.post_norms, Role::ffn_post_norm, c_.hidden_size);
+    if (c_.per_layer_dim != 0) w.per_layer = per_layer();
+    if (c_.layer_scales) w.scale = resolver_.bare_number(Role::layer_scale, layer_);
     return w;
   }
 
@@ -142,9 +148,16 @@ class LayerResolver {
         (resolver_.has(Role::qkv_proj, layer_) || !resolver_.has(Role::q_proj, layer_));
     switch (one ? c_.qkv_layout : QkvLayout::separate) {
       case QkvLayout::separate: {
-        const Rows rows[] = {
-            {Role::q_proj, q_rows}, {Role::k_proj, kv_rows}, {Role::v_proj, kv_rows}};
-        return resolver_.projection(rows, layer_, c_.hidden_size);
+        const bool keys_twice = l_.keys_as_values && !resolver_.has(Role::v_proj, layer_);
+        const Rows rows[] = {{Role::q_proj, q_rows},
+                             {Role::k_proj, kv_rows},
+                             {keys_twice ? Role::k_proj : Role::v_proj, kv_rows}};
+        if (!l_.kv_of) return resolver_.projection(rows, layer_, c_.hidden_size);
+        // Some files have the others all the same.
+        for (const Role role : {Role::k_proj, Role::v_proj, Role::k_norm}) {
+          resolver_.ignore(role, layer_);
+        }
+        return resolver_.projection(std::span(rows).first(1), layer_, c_.hidden_size);
       }
       case QkvLayout::stacked: {
         const Rows rows[] = {{Role::qkv_proj, q_rows + 2 * kv_rows}};
@@ -221,8 +234,21 @@ class LayerResolver {
     const Rows down[] = {{Role::expert_down, c_.hidden_size}};
     std::span<const Rows> up = gate_up;
     if (!c_.gated_ffn) up = up.subspan(1);
-    if (e.layout == ExpertLayout::transposed_interleaved) up = fused;
+    // Some files of a family have one tensor, some two.
+    const bool one =
+        resolver_.has(Role::expert_gate_up, layer_) || !resolver_.has(Role::expert_gate, layer_);
+    if (e.fused_gate_up && one) up = fused;
     ExpertWeights w;
+    if (e.beside_network) {
+      w.router_norm =
+          NormWeights{.weight = resolver_.bare_vector(Role::router_norm, layer_, c_.hidden_size)};
+      w.norm = norm(true, Role::experts_norm, c_.hidden_size);
+      w.post_norm = norm(true, Role::experts_post_norm, c_.hidden_size);
+      w.network_post_norm = norm(true, Role::network_post_norm, c_.hidden_size);
+    }
+    if (e.expert_scales) {
+      w.scales = resolver_.bare_vector(Role::expert_scales, layer_, e.num_experts);
+    }
     w.router = resolver_.projection(router, layer_, c_.hidden_size);
     if (e.correction_bias) {
       w.correction = resolver_.bare_vector(Role::router_correction, layer_, e.num_experts);
@@ -242,6 +268,14 @@ class LayerResolver {
     return w;
   }
 
+  PerLayerWeights per_layer() {
+    const Rows gate[] = {{Role::per_layer_gate, c_.per_layer_dim}};
+    const Rows proj[] = {{Role::per_layer_proj, c_.hidden_size}};
+    return {.gate = resolver_.projection(gate, layer_, c_.hidden_size),
+            .proj = resolver_.projection(proj, layer_, c_.per_layer_dim),
+            .norm = resolver_.norm(Role::per_layer_norm, layer_, c_.hidden_size, c_.norm)};
+  }
+
   WeightResolver& resolver_;
   const ModelConfig& c_;
   const LayerConfig& l_;
@@ -255,6 +289,14 @@ void resolve_head(WeightResolver& resolver, Model& model) {
     model.position_embedding =
         resolver.table(Role::position_embedding, c.max_position_embeddings, c.hidden_size);
   }
+  if (c.per_layer_dim != 0) {
+    const uint32_t width = c.num_layers * c.per_layer_dim;
+    const Rows proj[] = {{Role::per_layer_model_proj, width}};
+    model.per_layer = {
+        .table = resolver.matrix(Role::per_layer_embedding, 0, c.vocab_size, width),
+        .proj = resolver.projection(proj, 0, c.hidden_size),
+        .norm = resolver.norm(Role::per_layer_model_norm, 0, c.per_layer_dim, c.norm)};
+  }
   if (c.norm_weights)
     model.output_norm = resolver.norm(Role::output_norm, 0, c.hidden_size, c.norm);
   if (c.tie_word_embeddings) {
@@ -265,15 +307,15 @@ void resolve_head(WeightResolver& resolver, Model& model) {
   }
 }
 
+// `factors` divide the frequencies.
 plan::WeightId add_rope(WeightResolver& resolver, std::string name, RopeConfig rope,
-                        uint32_t context, uint32_t longest) {
+                        uint32_t context, uint32_t longest, std::span<const float> factors) {
   if (longest <= rope.original_context) rope.long_factors = rope.short_factors;
   const uint64_t bytes = uint64_t{context} * rope.rotary_dim * sizeof(float);
   if (bytes > kMaxTableBytes) {
     fail("a context of {} tokens needs a rope table of {} bytes, more than {}", context, bytes,
          kMaxTableBytes);
   }
-  const std::vector<float> factors = resolver.values(Role::rope_factors, 0, rope.rotary_dim / 2);
   return resolver.add_table(std::move(name), context, rope.rotary_dim,
                             rope_table(rope, context, factors));
 }
@@ -285,10 +327,14 @@ void add_tables(WeightResolver& resolver, Model& model, uint32_t context, uint32
   };
   resolver.ignore(Role::rope_factors_short);  // read with the config
   resolver.ignore(Role::rope_factors_long);
-  if (used(LayerRope::global)) model.rope = add_rope(resolver, "rope", c.rope, context, longest);
+  if (used(LayerRope::global)) {
+    const std::vector<float> factors =
+        resolver.values(Role::rope_factors, 0, c.rope.rotary_dim / 2);
+    model.rope = add_rope(resolver, "rope", c.rope, context, longest, factors);
+  }
   if (used(LayerRope::local)) {
     ensure(c.local_rope.has_value(), "layers with a local rope have its config");
-    model.local_rope = add_rope(resolver, "local_rope", *c.local_rope, context, longest);
+    model.local_rope = add_rope(resolver, "local_rope", *c.local_rope, context, longest, {});
   }
   if (c.query_scale_beta != 0.0F) {
     model.query_scale =
@@ -311,6 +357,7 @@ TensorNames tensor_names(const formats::Checkpoint& checkpoint, const Arch& arch
 std::vector<plan::KvLayer> kv_layers(const ModelConfig& c) {
   std::vector<plan::KvLayer> result;
   for (const LayerConfig& layer : c.layers) {
+    if (layer.kv_of) continue;
     if (c.latent) {
       const LatentConfig& l = *c.latent;
       result.push_back({1, l.kv_rank + l.rope_dim, l.kv_rank});
@@ -334,8 +381,12 @@ Model load_model(const formats::Checkpoint& checkpoint, const ModelOptions& opti
   const ModelConfig& c = model.config;
   WeightResolver resolver(checkpoint, tensor_names(checkpoint, arch_named(c.family)), c.transposed);
   resolve_head(resolver, model);
+  uint32_t num_kv_layers = 0;
   for (uint32_t i = 0; i < c.num_layers; ++i) {
-    model.layers.push_back(LayerResolver(resolver, c, i).resolve());
+    LayerWeights layer = LayerResolver(resolver, c, i).resolve();
+    layer.kv_layer = c.layers[i].kv_of ? model.layers[*c.layers[i].kv_of].kv_layer
+                                       : plan::KvLayerId{num_kv_layers++};
+    model.layers.push_back(std::move(layer));
   }
   const auto or_all = [&](uint32_t given) {
     return given != 0 ? given : c.max_position_embeddings;

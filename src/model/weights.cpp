@@ -258,6 +258,12 @@ plan::WeightId WeightResolver::bare_vector(Role role, uint32_t layer, uint32_t s
   return vector(bare_name(role, layer), size);
 }
 
+float WeightResolver::bare_number(Role role, uint32_t layer) {
+  const uint64_t shape[] = {1};
+  const formats::TensorView* tensor = take(bare_name(role, layer), shape, true);
+  return tensor != nullptr ? formats::tensor_to_f32(*tensor)[0] : 0.0F;
+}
+
 std::string WeightResolver::bare_name(Role role, uint32_t layer) const {
   const std::string bare = name(role, layer, "");
   return checkpoint_.find(bare) != nullptr ? bare : bare + ".weight";
@@ -425,7 +431,9 @@ void WeightResolver::ignore_layer(uint32_t layer) {
   }
 }
 
-void WeightResolver::ignore(Role role) { used_.insert(name(role, 0, ".weight")); }
+void WeightResolver::ignore(Role role, uint32_t layer) {
+  used_.insert(name(role, layer, ".weight"));
+}
 
 Weights WeightResolver::finish() && {
   for (const formats::TensorView& tensor : checkpoint_.tensors()) {

@@ -104,8 +104,9 @@ class WeightResolver {
   ExpertMatrix experts(std::span<const Rows> roles, uint32_t layer, uint32_t num_experts,
                        uint32_t cols, ExpertLayout layout);
 
-  // A vector whose tensor's name has no suffix.
+  // A vector whose tensor's name has no suffix, and one number of such a name.
   plan::WeightId bare_vector(Role role, uint32_t layer, uint32_t size);
+  float bare_number(Role role, uint32_t layer);
 
   // The values of an optional tensor; empty when there is none.
   std::vector<float> values(Role role, uint32_t layer, uint32_t size);
@@ -118,7 +119,7 @@ class WeightResolver {
   Projection head(uint32_t rows, uint32_t cols);
 
   // Counts a tensor, or all of a layer, as used though no plan reads it.
-  void ignore(Role role);
+  void ignore(Role role, uint32_t layer = 0);
   void ignore_layer(uint32_t layer);
 
   // Throws Error naming the missing tensors, those of a wrong shape, and those nobody asked for.

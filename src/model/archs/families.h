@@ -14,6 +14,7 @@ extern const Arch kExaone4;
 extern const Arch kFalcon;
 extern const Arch kGemma2;
 extern const Arch kGemma3;
+extern const Arch kGemma4;
 extern const Arch kGlm4;
 extern const Arch kGpt2;
 extern const Arch kGptNeoX;
