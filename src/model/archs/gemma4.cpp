@@ -2,7 +2,6 @@
 // take their keys as values; the last layers may share the keys and values of earlier ones, tokens
 // may have an embedding for each layer, and experts may run beside the network. HF:
 // modeling_gemma4.py.
-#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -13,7 +12,6 @@ namespace {
 
 void read_gemma4(ModelConfig& c) {
   read_gemma(c);
-  c.activation = plan::Activation::gelu_tanh;
   c.attention_scale = 1.0F;
   c.qk_norm = QkNorm::each_head;
   c.v_norm = true;
@@ -24,6 +22,7 @@ void read_gemma4(ModelConfig& c) {
 void finish_experts(ModelConfig& c) {
   ExpertsConfig& e = *c.experts;
   e.layout = ExpertLayout::stacked;
+  e.fused_gate_up = true;
   e.normalise = true;
   e.expert_scales = true;
   e.beside_network = true;
@@ -43,24 +42,21 @@ void share_kv(ModelConfig& c, uint32_t count) {
   }
 }
 
-// Both kinds of layers turn all of their heads' elements, by their own frequencies.
-void set_rotary_dims(ModelConfig& c) {
+// Both kinds of layers turn their heads as a whole, by frequencies of their own.
+void finish_ropes(ModelConfig& c) {
   for (const LayerConfig& layer : c.layers) {
     RopeConfig& rope = layer.rope == LayerRope::local ? *c.local_rope : c.rope;
     rope.rotary_dim = layer.head_dim;
+    if (rope.scaling != RopeScaling::none && rope.scaling != RopeScaling::proportional) {
+      fail("rope type '{}' is not supported", scaling_name(rope.scaling));
+    }
   }
   for (const LayerConfig& layer : c.layers) {
     const RopeConfig& rope = layer.rope == LayerRope::local ? *c.local_rope : c.rope;
-    if (rope.rotary_dim != layer.head_dim) {
-      fail("layers of one type have heads of {} and of {}: not supported", layer.head_dim,
-           rope.rotary_dim);
-    }
+    if (rope.rotary_dim == layer.head_dim) continue;
+    fail("layers of one type have heads of {} and of {}: not supported", layer.head_dim,
+         rope.rotary_dim);
   }
-}
-
-void refuse_scaling(const RopeConfig& rope) {
-  if (rope.scaling == RopeScaling::none || rope.scaling == RopeScaling::proportional) return;
-  fail("rope type '{}' is not supported", scaling_name(rope.scaling));
 }
 
 // The sizes of layers without a window, which today's files have in per_layer_config.
@@ -79,30 +75,22 @@ void read_hf(const JsonFields& fields, ModelConfig& c) {
   if (fields.get_string("use_bidirectional_attention") == "all") {
     fail("field 'use_bidirectional_attention': 'all' is not supported");
   }
-  const plan::Activation activation = c.activation;
   if (!fields.has("layer_types")) set_window_pattern(c, 6);
   if (c.num_layers > 0) c.layers.back().window = 0;
   read_global_sizes(fields, c, fields.get_bool("attention_k_eq_v").value_or(false));
   read_gemma4(c);
-  c.activation = activation;
   c.logit_softcap = static_cast<float>(fields.get_number("final_logit_softcapping").value_or(0.0));
   if (!c.local_rope) fail("field 'rope_parameters.sliding_attention' is missing");
-  refuse_scaling(c.rope);
-  refuse_scaling(*c.local_rope);
-  set_rotary_dims(c);
-  const uint32_t shared = fields.get_uint("num_kv_shared_layers").value_or(0);
-  share_kv(c, shared);
-  for (LayerConfig& layer : c.layers) {
-    const bool wide = layer.kv_of && *fields.get_bool("use_double_wide_mlp");
-    if (wide) layer.intermediate_size *= 2;
-  }
-  c.per_layer_dim = fields.require_uint("hidden_size_per_layer_input");
+  finish_ropes(c);
+  share_kv(c, fields.get_uint("num_kv_shared_layers").value_or(0));
+  const bool wide = fields.get_bool("use_double_wide_mlp").value_or(false);
+  for (LayerConfig& layer : c.layers) layer.intermediate_size *= layer.kv_of && wide ? 2 : 1;
+  c.per_layer_dim = fields.get_uint("hidden_size_per_layer_input").value_or(0);
   if (c.per_layer_dim != 0 && fields.require_uint("vocab_size_per_layer_input") != c.vocab_size) {
     fail("field 'vocab_size_per_layer_input': a size other than vocab_size is not supported");
   }
-  if (!*fields.get_bool("enable_moe_block")) return;
+  if (!fields.get_bool("enable_moe_block").value_or(false)) return;
   read_hf_experts(fields, c);
-  c.experts->fused_gate_up = true;
   finish_experts(c);
 }
 
@@ -113,25 +101,23 @@ void read_gguf(const GgufFields& fields, ModelConfig& c) {
         "metadata key '{}.attention.sliding_window_pattern': expected a bool for each of {} layers",
         fields.arch(), c.num_layers);
   }
+  const uint32_t window = fields.require_uint("attention.sliding_window");
   const uint32_t local_dim = fields.require_uint("attention.key_length_swa");
   for (uint32_t i = 0; i < c.num_layers; ++i) {
     LayerConfig& layer = c.layers[i];
-    if ((*windows)[i]) {
-      layer.head_dim = local_dim;
-    } else {
-      layer.window = 0;
-      layer.keys_as_values = true;
-    }
+    layer.window = (*windows)[i] ? window : 0;
+    layer.keys_as_values = !(*windows)[i];
+    if ((*windows)[i]) layer.head_dim = local_dim;
   }
   c.local_rope = RopeConfig{.theta = fields.get_number("rope.freq_base_swa").value_or(10000.0)};
+  c.activation = plan::Activation::gelu_tanh;
   read_gemma4(c);
-  set_rotary_dims(c);
+  finish_ropes(c);
   share_kv(c, fields.get_uint("attention.shared_kv_layers").value_or(0));
   c.logit_softcap = static_cast<float>(fields.get_number("final_logit_softcapping").value_or(0.0));
   c.per_layer_dim = fields.get_uint("embedding_length_per_layer_input").value_or(0);
   if (fields.get_uint("expert_count").value_or(0) == 0) return;
   read_gguf_experts(fields, c);
-  c.experts->fused_gate_up = true;
   finish_experts(c);
 }
 
@@ -150,7 +136,7 @@ const Arch kGemma4 = {
     .hf_defaults =
         R"({"tie_word_embeddings": true, "hidden_activation": "gelu_pytorch_tanh", "head_dim": 256,
             "max_position_embeddings": 131072, "sliding_window": 512, "hidden_size_per_layer_input": 256,
-            "vocab_size_per_layer_input": 262144, "use_double_wide_mlp": false, "enable_moe_block": false,
+            "vocab_size_per_layer_input": 262144,
             "rope_parameters": {
                 "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
                 "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25,
