@@ -58,7 +58,7 @@ struct Norm {
   uint32_t group = 0;
 };
 
-// out = out_scale * (a + scale * b).
+// out = out_scale * (a + scale * b); a b whose width divides that of a repeats.
 struct Add {
   ValueId a;
   ValueId b;
@@ -169,7 +169,8 @@ struct Attention {
 
 // Of each of `groups` parts of a row, which are [gate | up]: out = act(gate) * (up + up_offset).
 // With limit > 0 gate is at most limit and up within +-limit first; silu is gate *
-// sigmoid(alpha * gate).
+// sigmoid(alpha * gate). With a cutoff gate is first what it exceeds the mean of its part's gates
+// by more than cutoff of their standard deviations, else 0 (Gemma 3n's sparsity).
 struct Glu {
   ValueId x;  // [.., 2 * width of out]
   ValueId out;
@@ -178,6 +179,7 @@ struct Glu {
   float alpha = 1.0F;
   float limit = 0.0F;
   float up_offset = 0.0F;
+  std::optional<float> cutoff = {};
 };
 
 // out = act(x).
@@ -249,6 +251,40 @@ struct Combine {
   float scale = 1.0F;
 };
 
+// A residual of n streams (AltUp, Baykal et al. 2023) is two values: the first stream, on which the
+// layers work, and the others side by side. s_0 is the first, s_1, s_2, ... the others.
+
+// out = s_p * rms(s_0) / sqrt(max(mean(s_p^2), floor)) of each other stream, side by side; with
+// `mean` the mean of s_0 and these.
+struct StreamMatch {
+  ValueId first;  // [.., width]
+  ValueId rest;   // [.., (n - 1) * width]
+  ValueId out;
+  float floor = 0.0F;
+  bool mean = false;
+};
+
+// Of all streams q: out_q = s_q + sum over p of coefs[q * n + p] * s_p.
+struct StreamPredict {
+  ValueId first;
+  ValueId rest;
+  ValueId coefs;     // [.., n * n]
+  ValueId out;       // the first stream
+  ValueId out_rest;  // the others
+};
+
+// Of all streams q: out_q = s_q + (1 + coefs[q]) * (y - s_0); scaled = out_0 * scale.
+struct StreamCorrect {
+  ValueId first;
+  ValueId rest;
+  ValueId y;       // [.., width]
+  ValueId coefs;   // [.., n]
+  WeightId scale;  // f32 [width]
+  ValueId out;
+  ValueId out_rest;
+  ValueId scaled;
+};
+
 // Picks the rows of the columns that want logits: out has one row each, in the step's order. Every
 // later op works on such rows only; a backend may run those ops several times over parts of the
 // rows.
@@ -264,9 +300,9 @@ struct Sample {
   ValueId logits;
 };
 
-using OpBody =
-    std::variant<Embed, Norm, Add, Quantize, Linear, RopeKv, LatentKv, Attention, Glu, Activate,
-                 Softcap, Gate, Route, ExpertLinear, Combine, SelectLogits, Sample>;
+using OpBody = std::variant<Embed, Norm, Add, Quantize, Linear, RopeKv, LatentKv, Attention, Glu,
+                            Activate, Softcap, Gate, Route, ExpertLinear, Combine, StreamMatch,
+                            StreamPredict, StreamCorrect, SelectLogits, Sample>;
 
 struct Op {
   OpBody body;

@@ -109,6 +109,27 @@ struct Printer {
     number("alpha", op.alpha, 1.0F);
     number("limit", op.limit, 0.0F);
     number("up_offset", op.up_offset, 0.0F);
+    if (op.cutoff) text += fmt::format(" cutoff={}", *op.cutoff);
+  }
+  void operator()(const StreamMatch& op) {
+    value(op.first);
+    value(op.rest);
+    number("floor", op.floor, 0.0F);
+    if (op.mean) text += " mean";
+  }
+  void operator()(const StreamPredict& op) {
+    value(op.first);
+    value(op.rest);
+    value(op.coefs);
+    text += fmt::format(" rest=%{}", index(op.out_rest));
+  }
+  void operator()(const StreamCorrect& op) {
+    value(op.first);
+    value(op.rest);
+    value(op.y);
+    value(op.coefs);
+    weight("scale=", op.scale);
+    text += fmt::format(" rest=%{} scaled=%{}", index(op.out_rest), index(op.scaled));
   }
   void operator()(const Gate& op) {
     value(op.x);

@@ -172,7 +172,7 @@ class Verifier {
 
   void check_op(const Add& op) const {
     for (const ValueId id : {op.a, op.b, op.out}) expect_f32(id);
-    expect_width(op.b, (*this)[op.a].width);
+    if ((*this)[op.a].width % (*this)[op.b].width != 0) expect_width(op.b, (*this)[op.a].width);
     expect_width(op.out, (*this)[op.a].width);
     expect_finite(op.scale, "scale");
     expect_finite(op.out_scale, "out_scale");
@@ -279,6 +279,41 @@ class Verifier {
     expect_finite(op.alpha, "alpha");
     expect_finite(op.up_offset, "up_offset");
     if (!(op.limit >= 0.0F)) fail("limit is {}", op.limit);
+    if (op.cutoff) expect_finite(*op.cutoff, "cutoff");
+  }
+
+  // How many streams there are.
+  uint64_t check_streams(ValueId first, ValueId rest) const {
+    expect_f32(first);
+    expect_f32(rest);
+    const uint32_t width = (*this)[first].width;
+    if ((*this)[rest].width % width != 0) {
+      fail("value {} of width {} is not of streams of {}", index(rest), (*this)[rest].width, width);
+    }
+    return 1 + (*this)[rest].width / width;
+  }
+
+  void check_op(const StreamMatch& op) const {
+    check_streams(op.first, op.rest);
+    expect_f32(op.out);
+    expect_width(op.out, (*this)[op.mean ? op.first : op.rest].width);
+    if (!(op.floor >= 0.0F)) fail("floor is {}", op.floor);
+  }
+
+  void check_op(const StreamPredict& op) const {
+    const uint64_t count = check_streams(op.first, op.rest);
+    expect_width(op.coefs, count * count);
+    for (const ValueId id : {op.coefs, op.out, op.out_rest}) expect_f32(id);
+    expect_width(op.out, (*this)[op.first].width);
+    expect_width(op.out_rest, (*this)[op.rest].width);
+  }
+
+  void check_op(const StreamCorrect& op) const {
+    expect_width(op.coefs, check_streams(op.first, op.rest));
+    for (const ValueId id : {op.y, op.coefs, op.out, op.out_rest, op.scaled}) expect_f32(id);
+    for (const ValueId id : {op.y, op.out, op.scaled}) expect_width(id, (*this)[op.first].width);
+    expect_width(op.out_rest, (*this)[op.rest].width);
+    expect_vector(op.scale, (*this)[op.first].width, "scale");
   }
 
   void check_op(const Gate& op) const {

@@ -429,5 +429,70 @@ TEST(Verify, NamesWhatIsWrongWithExperts) {
   for (const BadCase& bad : cases) expect_refused(bad, expert_plan(), expert_resources());
 }
 
+// Three streams of 8 elements, as a layer passes them on.
+Resources stream_resources() { return {.weights = {{"scale", DType::F32, 1, 8}}, .kv_layers = {}}; }
+
+Plan stream_plan() {
+  Plan p{.name = "streams", .max_columns = 4};
+  for (const auto& [name, width] :
+       {std::pair("first", 8), std::pair("rest", 16), std::pair("matched", 16),
+        std::pair("coefs", 9), std::pair("out", 8), std::pair("out_rest", 16),
+        std::pair("correction", 3), std::pair("next", 8), std::pair("next_rest", 16),
+        std::pair("scaled", 8), std::pair("sum", 16), std::pair("mean", 8), std::pair("glu", 4)}) {
+    p.values.push_back({name, ValueType::f32, Rows::columns, static_cast<uint32_t>(width)});
+  }
+  p.inputs = {ValueId{0}, ValueId{1}, ValueId{3}, ValueId{6}};
+  const auto add = [&](const OpBody& body) {
+    p.ops.push_back({body, KernelClass::decode, fmt::format("op{}", p.ops.size())});
+  };
+  add(StreamMatch{ValueId{0}, ValueId{1}, ValueId{2}, 1e-5F});
+  add(StreamPredict{ValueId{0}, ValueId{2}, ValueId{3}, ValueId{4}, ValueId{5}});
+  add(StreamCorrect{.first = ValueId{4},
+                    .rest = ValueId{5},
+                    .y = ValueId{0},
+                    .coefs = ValueId{6},
+                    .scale = WeightId{0},
+                    .out = ValueId{7},
+                    .out_rest = ValueId{8},
+                    .scaled = ValueId{9}});
+  add(Add{.a = ValueId{8}, .b = ValueId{9}, .out = ValueId{10}});
+  add(StreamMatch{ValueId{7}, ValueId{10}, ValueId{11}, 1e-5F, true});
+  add(Glu{.x = ValueId{11}, .out = ValueId{12}, .cutoff = 0.5F});
+  return p;
+}
+
+TEST(Verify, AcceptsAndPrintsStreams) {
+  const Plan plan = stream_plan();
+  verify(plan, stream_resources());
+  const std::string text = to_string(plan, stream_resources());
+  for (const char* part :
+       {"%2 f32[k, 16] = stream_match %0 %1 floor=1e-05", "= stream_predict %0 %2 %3 rest=%5",
+        "= stream_correct %4 %5 %0 %6 scale=scale:F32[1, 8] rest=%8 scaled=%9", "= add %8 %9",
+        "%11 f32[k, 8] = stream_match %7 %10 floor=1e-05 mean", "= glu %11 silu cutoff=0.5"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
+  }
+}
+
+TEST(Verify, NamesWhatIsWrongWithStreams) {
+  const BadCase cases[] = {
+      {"no streams", "is not of streams of 8", [](Plan& p, Resources&) { p.values[1].width = 12; }},
+      {"floor", "floor is -1", [](Plan& p, Resources&) { body<StreamMatch>(p, 0).floor = -1.0F; }},
+      {"mean's width", "has width 16, expected 8",
+       [](Plan& p, Resources&) { body<StreamMatch>(p, 0).mean = true; }},
+      {"coefs", "has width 9, expected 4",
+       [](Plan& p, Resources&) { body<StreamPredict>(p, 1).rest = ValueId{0}; }},
+      {"correction", "has width 9, expected 3",
+       [](Plan& p, Resources&) { body<StreamCorrect>(p, 2).coefs = ValueId{3}; }},
+      {"scale", "scale: scale is F32[1, 9], expected F32[1, 8]",
+       [](Plan&, Resources& r) { r.weights[0].cols = 9; }},
+      {"written twice", "written from",
+       [](Plan& p, Resources&) { body<StreamCorrect>(p, 2).scaled = ValueId{7}; }},
+      {"part of a sum", "has width 3, expected 16",
+       [](Plan& p, Resources&) { body<Add>(p, 3).b = ValueId{6}; }},
+      {"cutoff", "cutoff is nan", [](Plan& p, Resources&) { body<Glu>(p, 5).cutoff = NAN; }},
+  };
+  for (const BadCase& bad : cases) expect_refused(bad, stream_plan(), stream_resources());
+}
+
 }  // namespace
 }  // namespace wisp::plan

@@ -111,7 +111,26 @@ HWY_INLINE V Activate(D d, plan::Activation activation, V x) {
   return x;
 }
 
+// The gates that a cutoff leaves, in `out`.
+void CutRow(float cutoff, const float* gates, float* out, size_t width) {
+  const float n = static_cast<float>(width);
+  const float mean = Sum(gates, width) / n;
+  const float least = mean + cutoff * std::sqrt(SumSquares(gates, width, mean) / n);
+  ForEach(width, [&](auto tag, size_t i) HWY_ATTR {
+    const auto over = hn::Sub(hn::LoadU(tag, gates + i), hn::Set(tag, least));
+    hn::StoreU(hn::IfThenElse(hn::Lt(over, hn::Zero(tag)), hn::Zero(tag), over), tag, out + i);
+  });
+}
+
 void GluRow(const plan::Glu& op, const float* x, float* out, size_t width) {
+  if (op.cutoff) {
+    CutRow(*op.cutoff, x, out, width);
+    ForEach(width, [&](auto tag, size_t i) HWY_ATTR {
+      const auto gate = Activate(tag, op.activation, hn::LoadU(tag, out + i));
+      hn::StoreU(hn::Mul(gate, hn::LoadU(tag, x + width + i)), tag, out + i);
+    });
+    return;
+  }
   if (op.limit == 0.0F && op.alpha == 1.0F && op.up_offset == 0.0F) {
     ForEach(width, [&](auto tag, size_t i) HWY_ATTR {
       const auto gate = Activate(tag, op.activation, hn::LoadU(tag, x + i));
@@ -261,13 +280,16 @@ void run_norm(const OpContext& context, const plan::Norm& op) {
 
 void run_add(const OpContext& context, const plan::Add& op) {
   const uint32_t width = context.width(op.a);
+  const uint32_t b_width = context.width(op.b);
   const float* a = context.floats(op.a);
   const float* b = context.floats(op.b);
   float* out = context.floats(op.out);
   const auto add = HWY_DYNAMIC_DISPATCH(AddScaled);
   for_rows(context, context.rows(op.a), width, [&](size_t begin, size_t end, size_t) {
     for (size_t row = begin; row < end; ++row) {
-      add(op, a + row * width, b + row * width, out + row * width, width);
+      for (size_t at = row * width; at < (row + 1) * width; at += b_width) {
+        add(op, a + at, b + row * b_width, out + at, b_width);
+      }
     }
   });
 }

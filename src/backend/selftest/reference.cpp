@@ -9,13 +9,12 @@
 
 #include "backend/selftest/reference_route.h"
 #include "backend/selftest/reference_sample.h"
+#include "backend/selftest/reference_streams.h"
 #include "base/error.h"
 #include "formats/half.h"
 
 namespace wisp::backend::selftest {
 namespace {
-
-using Matrix = std::vector<std::vector<double>>;  // [rows][width]
 
 // f16 of a value, saturating; a NaN stays.
 double to_half(double value) {
@@ -126,7 +125,7 @@ class Reference {
     Matrix out = at(op.a);
     for (size_t r = 0; r < out.size(); ++r) {
       for (size_t i = 0; i < out[r].size(); ++i) {
-        out[r][i] = op.out_scale * (out[r][i] + op.scale * b[r][i]);
+        out[r][i] = op.out_scale * (out[r][i] + op.scale * b[r][i % b[r].size()]);
       }
     }
     at(op.out) = std::move(out);
@@ -323,8 +322,10 @@ class Reference {
     out.assign(x.size(), std::vector<double>(width));
     for (size_t r = 0; r < x.size(); ++r) {
       for (size_t i = 0; i < width; ++i) {
-        double gate = x[r][i / group * 2 * group + i % group];
-        double up = x[r][i / group * 2 * group + group + i % group];
+        const double* gates = &x[r][i / group * 2 * group];
+        double gate = gates[i % group];
+        double up = gates[group + i % group];
+        if (op.cutoff) gate = std::max(gate - cutoff_reference(*op.cutoff, {gates, group}), 0.0);
         if (op.limit > 0.0F) {
           gate = std::min<double>(gate, op.limit);
           up = std::clamp<double>(up, -op.limit, op.limit);
@@ -399,6 +400,26 @@ class Reference {
       }
     }
     at(op.out) = std::move(out);
+  }
+
+  void apply(const plan::StreamMatch& op) {
+    at(op.out) = stream_match_reference(op, at(op.first), at(op.rest));
+  }
+
+  void apply(const plan::StreamPredict& op) {
+    StreamRows result = stream_predict_reference(at(op.first), at(op.rest), at(op.coefs));
+    at(op.out) = std::move(result.first);
+    at(op.out_rest) = std::move(result.rest);
+  }
+
+  void apply(const plan::StreamCorrect& op) {
+    StreamRows result = stream_correct_reference(at(op.first), at(op.rest), at(op.y), at(op.coefs));
+    at(op.scaled) = result.first;
+    for (auto& row : at(op.scaled)) {
+      for (size_t i = 0; i < row.size(); ++i) row[i] *= at(op.scale)[0][i];
+    }
+    at(op.out) = std::move(result.first);
+    at(op.out_rest) = std::move(result.rest);
   }
 
   void apply(const plan::Activate& op) {
