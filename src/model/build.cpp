@@ -14,6 +14,8 @@ using plan::Rows;
 using plan::ValueId;
 using plan::ValueType;
 
+constexpr float kStreamFloor = 1e-5F;  // of the mean square of a stream that is made
+
 class Builder {
  public:
   Builder(const Model& model, const PlanOptions& options) : model_(model), options_(options) {
@@ -32,8 +34,9 @@ class Builder {
                     .positions = model_.position_embedding},
         "embed");
     if (model_.per_layer) per_layer_ = per_layer_embeddings(x, *model_.per_layer);
+    if (model_.streams) rest_ = other_streams(x);
     for (uint32_t i = 0; i < c.num_layers; ++i) x = layer(x, i);
-    head(x);
+    head(model_.streams ? joined_streams(x) : x);
     return std::move(plan_);
   }
 
@@ -163,12 +166,83 @@ class Builder {
     return out;
   }
 
-  // The residual stream with what the layer's own embedding of the token adds, behind a gate.
-  ValueId add_per_layer(ValueId stream, uint32_t index, const std::string& prefix) {
+  // The residual streams but the first, made of it.
+  ValueId other_streams(ValueId x) {
+    const plan::WeightId weight = model_.streams->proj.weight;
+    const uint32_t width = model_.weights.list[plan::index(weight)].rows;
+    const ValueId made = linear(x, {{{weight, {}, width}}, width}, "streams.proj");
+    const ValueId out = value("streams", width);
+    add(plan::StreamMatch{.first = x, .rest = made, .out = out, .floor = kStreamFloor},
+        "streams.match");
+    return out;
+  }
+
+  ValueId joined_streams(ValueId x) {
+    const uint32_t others = model_.config.streams->count - 1;
+    const ValueId rest =
+        part_linear(*rest_, model_.streams->unembed.weight, others, "streams.join");
+    const ValueId out = value("streams.mean", plan_[x].width);
+    add(
+        plan::StreamMatch{
+            .first = x, .rest = rest, .out = out, .floor = kStreamFloor, .mean = true},
+        "streams.mean");
+    return out;
+  }
+
+  // How a layer mixes the streams, by its matrix `coefs` and the state x of the first one.
+  ValueId stream_coefs(ValueId x, const StreamWeights& w, const Projection& coefs,
+                       const std::string& name) {
+    const ValueId routed =
+        linear(norm(x, w.router_norm, name + ".norm"), w.router, name + ".router", {},
+               1.0F / static_cast<float>(model_.config.hidden_size));
+    const ValueId modes = value(name + ".modes", plan_[routed].width);
+    add(plan::Softcap{.x = routed, .out = modes, .cap = 1.0F}, name + ".tanh");
+    return linear(modes, coefs, name + ".coefs");
+  }
+
+  // The first stream as the layer takes it.
+  ValueId predict_streams(ValueId x, const StreamWeights& w, const std::string& name) {
+    const plan::StreamPredict op{.first = x,
+                                 .rest = *rest_,
+                                 .coefs = stream_coefs(x, w, w.predict, name),
+                                 .out = value(name, plan_[x].width),
+                                 .out_rest = value(name + ".rest", plan_[*rest_].width)};
+    add(op, name);
+    rest_ = op.out_rest;
+    return op.out;
+  }
+
+  // The first stream after the layer, which made y of x; the others get the layer's own embedding.
+  ValueId correct_streams(ValueId x, ValueId y, uint32_t index, const std::string& prefix) {
+    const LayerWeights& w = model_.layers[index];
+    const std::string name = prefix + "correct";
+    const uint32_t width = plan_[x].width;
+    const plan::StreamCorrect op{.first = x,
+                                 .rest = *rest_,
+                                 .y = y,
+                                 .coefs = stream_coefs(y, *w.streams, w.streams->correct, name),
+                                 .scale = w.streams->scale,
+                                 .out = value(name, width),
+                                 .out_rest = value(name + ".rest", plan_[*rest_].width),
+                                 .scaled = value(name + ".scaled", width)};
+    add(op, name);
+    rest_ = add_per_layer(op.out_rest, op.scaled, index, prefix);
+    return op.out;
+  }
+
+  // LAuReL (Menghani et al. 2024): x and a projection of it of low rank.
+  ValueId laurel(ValueId x, const LaurelWeights& w, const std::string& name) {
+    const ValueId low = linear(x, w.left, name + ".left");
+    return add_normed(x, linear(low, w.right, name + ".right"), w.norm, name, 1.0F);
+  }
+
+  // The residual stream with what the layer's own embedding of the token adds, behind a gate made
+  // of x.
+  ValueId add_per_layer(ValueId stream, ValueId x, uint32_t index, const std::string& prefix) {
     const ModelConfig& c = model_.config;
     const LayerWeights& w = model_.layers[index];
     const std::string name = prefix + "per_layer.";
-    const ValueId gate = linear(stream, w.per_layer->gate, name + "gate");
+    const ValueId gate = linear(x, w.per_layer->gate, name + "gate");
     const ValueId gated = value(name + "gated", c.per_layer_dim);
     add(plan::Gate{.x = *per_layer_,
                    .gate = gate,
@@ -182,15 +256,17 @@ class Builder {
 
   ValueId layer(ValueId x, uint32_t index) {
     const LayerWeights& w = model_.layers[index];
+    const LayerConfig& l = model_.config.layers[index];
     const float network_scale = w.per_layer ? 1.0F : w.scale;
     const Residual residual = model_.config.residual;
     const std::string prefix = fmt::format("layer.{}.", index);
+    if (w.streams) x = predict_streams(x, *w.streams, prefix + "predict");
     const ValueId normed = norm(x, w.attention_norm, prefix + "attn.norm");
     const ValueId attended =
         norm(w.latent ? latent_attention(normed, index, prefix) : attention(normed, index, prefix),
              w.attention_sub_norm, prefix + "attn.sub_norm");
-    const ValueId sum =
-        add_projected(x, attended, w.o_proj, w.attention_post_norm, prefix + "attn.o");
+    ValueId sum = add_projected(x, attended, w.o_proj, w.attention_post_norm, prefix + "attn.o");
+    if (w.laurel) sum = mean_power(sum, laurel(normed, *w.laurel, prefix + "laurel"), prefix);
     const ValueId ffn_x =
         residual == Residual::parallel_shared
             ? normed
@@ -198,8 +274,8 @@ class Builder {
     const bool beside = w.experts && model_.config.experts->beside_network;
     if (w.experts && !beside) return add_experts(sum, ffn_x, w, prefix);
     const ValueId inner =
-        norm(ffn(ffn_x, w.up, model_.config.layers[index].intermediate_size, prefix + "ffn."),
-             w.ffn_sub_norm, prefix + "ffn.sub_norm");
+        norm(ffn(ffn_x, w.up, l.intermediate_size, prefix + "ffn.", l.gate_cutoff), w.ffn_sub_norm,
+             prefix + "ffn.sub_norm");
     ValueId out{};
     if (beside) {
       const ValueId network = linear(inner, w.down_proj, prefix + "ffn.down");
@@ -209,17 +285,28 @@ class Builder {
       out = add_projected(sum, inner, w.down_proj, w.ffn_post_norm, prefix + "ffn.down",
                           network_scale);
     }
-    return w.per_layer ? add_per_layer(out, index, prefix) : out;
+    if (w.streams) return correct_streams(x, out, index, prefix);
+    return w.per_layer ? add_per_layer(out, out, index, prefix) : out;
+  }
+
+  // (a + b) / sqrt(2).
+  ValueId mean_power(ValueId a, ValueId b, const std::string& prefix) {
+    const ValueId out = value(prefix + "laurel.mean", plan_[a].width);
+    add(plan::Add{.a = a, .b = b, .out = out, .out_scale = std::sqrt(0.5F)},
+        prefix + "laurel.mean");
+    return out;
   }
 
   // What down_proj reads.
-  ValueId ffn(ValueId x, const Projection& up, uint32_t width, const std::string& prefix) {
+  ValueId ffn(ValueId x, const Projection& up, uint32_t width, const std::string& prefix,
+              std::optional<float> cutoff = {}) {
     const ValueId rows = linear(x, up, prefix + (model_.config.gated_ffn ? "gate_up" : "up"));
-    return activate(rows, width, 1, prefix);
+    return activate(rows, width, 1, prefix, cutoff);
   }
 
   // `groups` networks' inner values side by side.
-  ValueId activate(ValueId x, uint32_t width, uint32_t groups, const std::string& prefix) {
+  ValueId activate(ValueId x, uint32_t width, uint32_t groups, const std::string& prefix,
+                   std::optional<float> cutoff = {}) {
     const ModelConfig& c = model_.config;
     const ValueId out = value(prefix + "act", groups * width);
     if (c.gated_ffn) {
@@ -229,7 +316,8 @@ class Builder {
                     .groups = groups,
                     .alpha = c.glu_alpha,
                     .limit = c.glu_limit,
-                    .up_offset = c.glu_up_offset},
+                    .up_offset = c.glu_up_offset,
+                    .cutoff = cutoff},
           prefix + "glu");
     } else {
       add(plan::Activate{.x = x, .out = out, .activation = c.activation}, prefix + "act");
@@ -381,17 +469,16 @@ class Builder {
     return out;
   }
 
-  // out[:, h] = W_h x[:, h].
-  ValueId head_linear(ValueId x, plan::WeightId weight, const std::string& name) {
-    const uint32_t heads = model_.config.num_heads;
+  // out[:, i] = W_i x[:, i] of each part.
+  ValueId part_linear(ValueId x, plan::WeightId weight, uint32_t parts, const std::string& name) {
     const uint32_t rows = model_.weights.list[plan::index(weight)].rows;
     const ValueId out = value(name, rows);
     add(plan::ExpertLinear{.x = x,
                            .routes = {},
                            .weight = weight,
                            .out = out,
-                           .num_experts = heads,
-                           .top_k = heads,
+                           .num_experts = parts,
+                           .top_k = parts,
                            .f16_inputs = f16_inputs(weight)},
         name);
     return out;
@@ -413,7 +500,7 @@ class Builder {
     const ValueId k_rope = linear(x, w.k_rope, name + "k_rope");
     const uint32_t head_dim = l.kv_rank + l.rope_dim;
     const ValueId q = value(name + "q", c.num_heads * head_dim);
-    add(plan::LatentKv{.q_latent = head_linear(q_nope, w.heads.k, name + "q_latent"),
+    add(plan::LatentKv{.q_latent = part_linear(q_nope, w.heads.k, c.num_heads, name + "q_latent"),
                        .q_rope = q_rope,
                        .latent = latent,
                        .k_rope = k_rope,
@@ -431,7 +518,7 @@ class Builder {
                         .scale = c.attention_scale,
                         .f16_inputs = fast_prefill()},
         prefix + "attn");
-    return head_linear(out, w.heads.v, name + "v");
+    return part_linear(out, w.heads.v, c.num_heads, name + "v");
   }
 
   // The head works on the columns that want logits, always in the decode class.
@@ -456,6 +543,7 @@ class Builder {
   plan::Plan plan_;
   std::map<ValueId, ValueId> quantised_;
   std::optional<ValueId> per_layer_;  // each layer's own embedding of the tokens
+  std::optional<ValueId> rest_;       // the residual streams but the first
   KernelClass kernel_class_ = KernelClass::decode;
   Rows rows_ = Rows::columns;
 };

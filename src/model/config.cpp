@@ -169,6 +169,11 @@ void check(const ModelConfig& c) {
   if ((c.layer_scales || c.per_layer_dim != 0) && !c.post_norms) {
     fail("layers with scales or embeddings of their own need norms after their parts");
   }
+  if (c.streams) expect_range("num_streams", c.streams->count, 64);
+  if (c.streams && (c.per_layer_dim == 0 || c.streams->count < 2)) {
+    fail("{} streams with layers' embeddings of {} elements", c.streams->count, c.per_layer_dim);
+  }
+  if (c.laurel_rank > kMaxDim) fail("laurel_rank is {}", c.laurel_rank);
   if (uint64_t{c.per_layer_dim} * c.num_layers > kMaxDim) {
     fail("per_layer_dim is {} in {} layers", c.per_layer_dim, c.num_layers);
   }

@@ -51,6 +51,7 @@ struct LayerConfig {
   LayerRope rope = LayerRope::global;
   bool experts = false;         // the feed-forward network is one of experts (ModelConfig::experts)
   bool keys_as_values = false;  // without a v_proj the values are what k_proj gives
+  std::optional<float> gate_cutoff = {};  // of its own network, see plan::Glu
   // The earlier layer whose keys and values it attends to; absent: it makes its own.
   std::optional<uint32_t> kv_of = {};
 };
@@ -93,6 +94,13 @@ struct LatentConfig {
   uint32_t nope_dim = 0;   // elements of a head that do not rotate
   uint32_t rope_dim = 0;   // those that do
   uint32_t value_dim = 0;  // of a head
+};
+
+// A residual of several streams (AltUp, see plan::StreamMatch), of which layers work on the first.
+// Layers then have embeddings of their own, which are added to the others.
+struct StreamsConfig {
+  uint32_t count = 0;
+  ExpertLayout layout = ExpertLayout::single;  // of the matrices that make and join the others
 };
 
 // How q and k are normalised.
@@ -144,6 +152,8 @@ struct ModelConfig {
   float glu_up_offset = 0.0F;
   std::optional<ExpertsConfig> experts;
   std::optional<LatentConfig> latent;
+  std::optional<StreamsConfig> streams;
+  uint32_t laurel_rank = 0;       // of a projection of low rank beside attention (LAuReL); 0: none
   bool attention_sinks = false;   // a score for each head that takes part in the softmax
   bool transposed = false;        // projections are stored [columns, rows]
   uint32_t num_extra_layers = 0;  // layers behind the last one that only drafting takes
@@ -194,6 +204,8 @@ void visit_fields(const ModelConfig& c, Visit&& visit) {
   if (c.embedding_scale != 1.0F) visit("embedding_scale", c.embedding_scale);
   if (c.residual_scale != 1.0F) visit("residual_scale", c.residual_scale);
   if (c.per_layer_dim != 0) visit("per_layer_dim", c.per_layer_dim);
+  if (c.streams) visit("num_streams", c.streams->count);
+  if (c.laurel_rank != 0) visit("laurel_rank", c.laurel_rank);
   if (c.logit_scale != 1.0F) visit("logit_scale", c.logit_scale);
   if (c.qkv_clip != 0.0F) visit("qkv_clip", c.qkv_clip);
   if (c.latent) {

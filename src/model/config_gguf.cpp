@@ -82,6 +82,10 @@ const std::vector<bool>* GgufFields::find_bools(std::string_view key) const {
   return metadata_.find_bools(full(key));
 }
 
+const std::vector<double>* GgufFields::find_floats(std::string_view key) const {
+  return metadata_.find_floats(full(key));
+}
+
 std::vector<uint32_t> GgufFields::get_per_layer(std::string_view key, uint32_t num_layers,
                                                 uint32_t usual) const {
   const auto value = metadata_.values().find(full(key));

@@ -30,19 +30,6 @@ RopeScaling scaling_from_name(std::string_view name) {
   fail("rope type '{}' is not supported", name);
 }
 
-std::vector<double> numbers(const JsonFields& fields, std::string_view key) {
-  const json* list = fields.find(key);
-  if (list == nullptr) return {};
-  std::vector<double> result;
-  if (!list->is_array())
-    fail("field '{}': expected a list of numbers, found {}", key, shown(*list));
-  for (const json& item : *list) {
-    if (!item.is_number()) fail("field '{}': expected numbers, found {}", key, shown(item));
-    result.push_back(item.get<double>());
-  }
-  return result;
-}
-
 // `r` is rope_parameters (with rope_theta inside), or the older rope_scaling.
 void read_scaling(const JsonFields& r, RopeConfig& rope) {
   rope.theta = r.get_number("rope_theta").value_or(rope.theta);
@@ -71,8 +58,8 @@ void read_scaling(const JsonFields& r, RopeConfig& rope) {
   rope.attention_factor = r.get_number("attention_factor");
   rope.mscale = r.get_number("mscale");
   rope.mscale_all_dim = r.get_number("mscale_all_dim");
-  rope.short_factors = numbers(r, "short_factor");
-  rope.long_factors = numbers(r, "long_factor");
+  rope.short_factors = r.get_numbers("short_factor");
+  rope.long_factors = r.get_numbers("long_factor");
 }
 
 // The parameters of a type of layers, where there are any; `partial` is what holds without.
@@ -130,16 +117,16 @@ void read_layers(const JsonFields& fields, uint32_t head_dim, ModelConfig& c) {
       .num_kv_heads = fields.get_uint(fields.first_of({"num_key_value_heads", "num_kv_heads"}))
                           .value_or(c.num_heads),
       .head_dim = head_dim,
-      .intermediate_size =
-          fields.get_uint(fields.first_of({"intermediate_size", "ffn_hidden_size", "n_inner"}))
-              .value_or(0),
       .window = fields.get_uint("sliding_window").value_or(0)};
+  const std::vector<uint32_t> sizes = fields.get_per_layer(
+      fields.first_of({"intermediate_size", "ffn_hidden_size", "n_inner"}), c.num_layers, 0);
   const json* types = fields.find("layer_types");
   if (types != nullptr && (!types->is_array() || types->size() != c.num_layers)) {
     fail("field 'layer_types': expected a list of {} names", c.num_layers);
   }
   for (uint32_t i = 0; i < c.num_layers; ++i) {
     LayerConfig layer = usual;
+    layer.intermediate_size = sizes[i];
     if (types != nullptr) {
       const json& type = (*types)[i];
       if (type == "full_attention") {
@@ -216,6 +203,33 @@ std::vector<uint32_t> JsonFields::get_uints(std::string_view key) const {
       fail("field '{}': expected whole numbers, found {}", key, shown(item));
     }
     result.push_back(item.get<uint32_t>());
+  }
+  return result;
+}
+
+std::vector<double> JsonFields::get_numbers(std::string_view key) const {
+  const json* list = find(key);
+  std::vector<double> result;
+  if (list == nullptr) return result;
+  if (!list->is_array())
+    fail("field '{}': expected a list of numbers, found {}", key, shown(*list));
+  for (const json& item : *list) {
+    if (!item.is_number()) fail("field '{}': expected numbers, found {}", key, shown(item));
+    result.push_back(item.get<double>());
+  }
+  return result;
+}
+
+std::vector<uint32_t> JsonFields::get_per_layer(std::string_view key, uint32_t num_layers,
+                                                uint32_t usual) const {
+  const json* value = find(key);
+  if (value == nullptr || !value->is_array()) {
+    return std::vector<uint32_t>(num_layers, get_uint(key).value_or(usual));
+  }
+  const std::vector<uint32_t> result = get_uints(key);
+  if (result.size() != num_layers) {
+    fail("field '{}' has {} numbers, expected one for each of {} layers", key, result.size(),
+         num_layers);
   }
   return result;
 }

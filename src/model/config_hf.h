@@ -25,6 +25,10 @@ class JsonFields {
   std::optional<bool> get_bool(std::string_view key) const;
   std::optional<std::string> get_string(std::string_view key) const;
   std::vector<uint32_t> get_uints(std::string_view key) const;  // empty: absent
+  std::vector<double> get_numbers(std::string_view key) const;  // empty: absent
+  // A number for each layer: a list has them, one number holds for all, none is `usual`.
+  std::vector<uint32_t> get_per_layer(std::string_view key, uint32_t num_layers,
+                                      uint32_t usual) const;
   uint32_t require_uint(std::string_view key) const;
   double require_number(std::string_view key) const;
   const nlohmann::json* find(std::string_view key) const;  // nullptr: absent or null

@@ -128,6 +128,8 @@ class LayerResolver {
     }
     w.ffn_post_norm = norm(c_.post_norms, Role::ffn_post_norm, c_.hidden_size);
     if (c_.per_layer_dim != 0) w.per_layer = per_layer();
+    if (c_.streams) w.streams = streams(c_.streams->count);
+    if (c_.laurel_rank != 0) w.laurel = laurel();
     if (c_.layer_scales) w.scale = resolver_.bare_number(Role::layer_scale, layer_);
     return w;
   }
@@ -276,6 +278,26 @@ class LayerResolver {
             .norm = resolver_.norm(Role::per_layer_norm, layer_, c_.hidden_size, c_.norm)};
   }
 
+  StreamWeights streams(uint32_t count) {
+    const Rows router[] = {{Role::stream_router, count}};
+    const Rows predict[] = {{Role::stream_predict, count * count}};
+    const Rows correct[] = {{Role::stream_correct, count}};
+    return {
+        .router_norm = resolver_.norm(Role::stream_router_norm, layer_, c_.hidden_size, c_.norm),
+        .router = resolver_.projection(router, layer_, c_.hidden_size),
+        .predict = resolver_.projection(predict, layer_, count),
+        .correct = resolver_.projection(correct, layer_, count),
+        .scale = resolver_.bare_vector(Role::stream_scale, layer_, c_.hidden_size)};
+  }
+
+  LaurelWeights laurel() {
+    const Rows left[] = {{Role::laurel_left, c_.laurel_rank}};
+    const Rows right[] = {{Role::laurel_right, c_.hidden_size}};
+    return {.left = resolver_.projection(left, layer_, c_.hidden_size),
+            .right = resolver_.projection(right, layer_, c_.laurel_rank),
+            .norm = resolver_.norm(Role::laurel_norm, layer_, c_.hidden_size, c_.norm)};
+  }
+
   WeightResolver& resolver_;
   const ModelConfig& c_;
   const LayerConfig& l_;
@@ -293,9 +315,17 @@ void resolve_head(WeightResolver& resolver, Model& model) {
     const uint32_t width = c.num_layers * c.per_layer_dim;
     const Rows proj[] = {{Role::per_layer_model_proj, width}};
     model.per_layer = {
-        .table = resolver.matrix(Role::per_layer_embedding, 0, c.vocab_size, width),
+        .table = resolver.padded_matrix(Role::per_layer_embedding, c.vocab_size, width),
         .proj = resolver.projection(proj, 0, c.hidden_size),
         .norm = resolver.norm(Role::per_layer_model_norm, 0, c.per_layer_dim, c.norm)};
+  }
+  if (c.streams) {
+    const auto matrices = [&](Role role) {
+      const Rows rows[] = {{role, c.hidden_size}};
+      return resolver.experts(rows, 0, c.streams->count - 1, c.hidden_size, c.streams->layout);
+    };
+    model.streams = {.proj = matrices(Role::stream_proj),
+                     .unembed = matrices(Role::stream_unembed_proj)};
   }
   if (c.norm_weights)
     model.output_norm = resolver.norm(Role::output_norm, 0, c.hidden_size, c.norm);

@@ -49,6 +49,21 @@ struct PerLayerWeights {
   NormWeights norm;
 };
 
+// How a layer mixes the streams of the residual before and after its work.
+struct StreamWeights {
+  NormWeights router_norm;
+  Projection router;
+  Projection predict;
+  Projection correct;
+  plan::WeightId scale{};
+};
+
+struct LaurelWeights {
+  Projection left;
+  Projection right;
+  NormWeights norm;
+};
+
 // Weights of one decoder layer. Norms that the family does not have are absent.
 struct LayerWeights {
   std::optional<NormWeights> attention_norm;
@@ -68,6 +83,8 @@ struct LayerWeights {
   std::optional<ExpertWeights> experts;  // in place of up and down_proj, or beside them
   std::optional<NormWeights> ffn_post_norm;
   std::optional<PerLayerWeights> per_layer;
+  std::optional<StreamWeights> streams;
+  std::optional<LaurelWeights> laurel;
   float scale = 1.0F;  // of what the layer gives
 };
 
@@ -77,6 +94,12 @@ struct PerLayerEmbedding {
   plan::WeightId table{};
   Projection proj;
   NormWeights norm;
+};
+
+// What makes the streams but the first of an embedding, and what joins them: a matrix for each.
+struct StreamEmbedding {
+  ExpertMatrix proj;
+  ExpertMatrix unembed;
 };
 
 // What the cache of each layer holds that makes keys and values of its own.
@@ -98,6 +121,7 @@ struct Model {
   NormWeights output_norm;
   Projection lm_head;
   std::optional<PerLayerEmbedding> per_layer;
+  std::optional<StreamEmbedding> streams;
   std::optional<plan::WeightId> rope;
   std::optional<plan::WeightId> local_rope;
   std::optional<plan::WeightId> query_scale;

@@ -16,7 +16,7 @@ struct Row {
   std::string_view gguf;
 };
 
-constexpr std::array<Row, 55> kRows = {{
+constexpr std::array<Row, 65> kRows = {{
     {Role::token_embedding, "model.embed_tokens", "token_embd"},
     {Role::position_embedding, "", "position_embd"},
     {Role::output_norm, "model.norm", "output_norm"},
@@ -76,6 +76,17 @@ constexpr std::array<Row, 55> kRows = {{
     {Role::per_layer_gate, "model.layers.{}.per_layer_input_gate", "blk.{}.inp_gate"},
     {Role::per_layer_proj, "model.layers.{}.per_layer_projection", "blk.{}.proj"},
     {Role::per_layer_norm, "model.layers.{}.post_per_layer_input_norm", "blk.{}.post_norm"},
+    {Role::stream_proj, "model.altup_projections.{1}", "altup_proj"},
+    {Role::stream_unembed_proj, "model.altup_unembed_projections.{1}", "altup_unembd_proj"},
+    {Role::stream_router, "model.layers.{}.altup.modality_router", "blk.{}.altup_router"},
+    {Role::stream_router_norm, "model.layers.{}.altup.router_norm", "blk.{}.altup_router_norm"},
+    {Role::stream_predict, "model.layers.{}.altup.prediction_coefs", "blk.{}.altup_predict_coef"},
+    {Role::stream_correct, "model.layers.{}.altup.correction_coefs", "blk.{}.altup_correct_coef"},
+    {Role::stream_scale, "model.layers.{}.altup.correct_output_scale",
+     "blk.{}.altup_correct_scale"},
+    {Role::laurel_left, "model.layers.{}.laurel.linear_left", "blk.{}.laurel_l"},
+    {Role::laurel_right, "model.layers.{}.laurel.linear_right", "blk.{}.laurel_r"},
+    {Role::laurel_norm, "model.layers.{}.laurel.post_laurel_norm", "blk.{}.laurel_post_norm"},
 }};
 
 }  // namespace

@@ -66,6 +66,16 @@ enum class Role : uint8_t {
   per_layer_gate,
   per_layer_proj,
   per_layer_norm,
+  stream_proj,  // numbered, {1}
+  stream_unembed_proj,
+  stream_router,
+  stream_router_norm,
+  stream_predict,
+  stream_correct,
+  stream_scale,
+  laurel_left,
+  laurel_right,
+  laurel_norm,
 };
 
 // A tensor's name without its ".weight" or ".bias"; {} stands for the layer, a second one for the

@@ -78,6 +78,23 @@ plan::WeightId WeightResolver::matrix(Role role, uint32_t layer, uint32_t rows, 
   return add({full, tensor->dtype, rows, cols}, {tensor->data});
 }
 
+plan::WeightId WeightResolver::padded_matrix(Role role, uint32_t rows, uint32_t cols) {
+  const std::string full = name(role, 0, ".weight");
+  const formats::TensorView* found = checkpoint_.find(full);
+  uint64_t shape[] = {rows, cols};
+  if (found != nullptr && !found->shape.empty()) {
+    shape[0] = std::min<uint64_t>(found->shape[0], rows);
+  }
+  const formats::TensorView* tensor = take(full, shape, true);
+  if (tensor == nullptr) return {};
+  backend::WeightParts parts = {tensor->data};
+  if (shape[0] < rows) {
+    weights_.owned.emplace_back((rows - shape[0]) * formats::row_bytes(tensor->dtype, cols));
+    parts.push_back(weights_.owned.back());
+  }
+  return add({full, tensor->dtype, rows, cols}, std::move(parts));
+}
+
 plan::WeightId WeightResolver::vector(Role role, uint32_t layer, uint32_t size) {
   return vector(name(role, layer, ".weight"), size);
 }

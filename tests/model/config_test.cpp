@@ -336,6 +336,45 @@ TEST(ConfigHf, SingleLayersHaveOtherSizes) {
   EXPECT_NE(error_of(other).find("'per_layer_config' is not supported"), std::string::npos);
 }
 
+TEST(ConfigHf, Gemma3nHasSizesAndCutoffsOfEachLayer) {
+  json config = gemma4_config();
+  config["model_type"] = "gemma3n_text";
+  config["hidden_size_per_layer_input"] = 8;
+  config["num_kv_shared_layers"] = 2;
+  config["intermediate_size"] = {96, 96, 96, 96, 96, 128};
+  config["activation_sparsity_pattern"] = {0.95, 0.5, 0.0, 0.0, 0.0, 0.0};
+  const ModelConfig c = read(config);
+  EXPECT_EQ(c.layers[5].intermediate_size, 128U);
+  EXPECT_NEAR(c.layers[0].gate_cutoff.value(), 1.6448536, 1e-6);
+  EXPECT_NEAR(c.layers[1].gate_cutoff.value(), 0.0, 1e-6);
+  EXPECT_FALSE(c.layers[2].gate_cutoff);
+  EXPECT_EQ(c.layers[4].kv_of, 3U);
+  EXPECT_EQ(c.layers[5].kv_of, 2U);
+  EXPECT_EQ(c.streams->count, 4U);
+  EXPECT_EQ(c.local_rope->theta, 10000.0);
+  EXPECT_EQ(c.rope.theta, 1000000.0);
+
+  struct Case {
+    const char* field;
+    json value;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"altup_active_idx", 1, "altup_active_idx 1 is not supported"},
+      {"altup_correct_scale", false, "'altup_correct_scale': false is not supported"},
+      {"altup_num_inputs", 1, "1 streams"},
+      {"intermediate_size", {96, 96}, "'intermediate_size' has 2 numbers"},
+      {"activation_sparsity_pattern", {0.5}, "'activation_sparsity_pattern' has 1 numbers"},
+      {"activation_sparsity_pattern", {1.0, 0, 0, 0, 0, 0}, "'activation_sparsity_pattern': 1"},
+  };
+  for (const Case& bad : cases) {
+    json spoilt = config;
+    spoilt[bad.field] = bad.value;
+    EXPECT_NE(error_of(spoilt).find(bad.message), std::string::npos)
+        << bad.field << ": " << error_of(spoilt);
+  }
+}
+
 TEST(ConfigHf, ScalingBesideParametersGoesBeforeThem) {
   json config = llama_config();
   config["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 20000.0}};

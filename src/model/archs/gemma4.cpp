@@ -29,19 +29,6 @@ void finish_experts(ModelConfig& c) {
   e.router_scale = 1.0F / std::sqrt(static_cast<float>(c.hidden_size));
 }
 
-// The last `count` layers take the keys and values of the last one of their type before them.
-void share_kv(ModelConfig& c, uint32_t count) {
-  if (count > c.num_layers) fail("{} of {} layers share keys and values", count, c.num_layers);
-  const uint32_t own = c.num_layers - count;
-  for (uint32_t i = own; i < c.num_layers; ++i) {
-    const auto same = [&](uint32_t j) { return c.layers[j].window == c.layers[i].window; };
-    uint32_t source = own;
-    while (source > 0 && !same(source - 1)) --source;
-    if (source == 0) fail("layer {} has no earlier layer to share keys and values with", i);
-    c.layers[i].kv_of = source - 1;
-  }
-}
-
 // Both kinds of layers turn their heads as a whole, by frequencies of their own.
 void finish_ropes(ModelConfig& c) {
   for (const LayerConfig& layer : c.layers) {
@@ -95,19 +82,11 @@ void read_hf(const JsonFields& fields, ModelConfig& c) {
 }
 
 void read_gguf(const GgufFields& fields, ModelConfig& c) {
-  const auto* windows = fields.find_bools("attention.sliding_window_pattern");
-  if (windows == nullptr || windows->size() != c.num_layers) {
-    fail(
-        "metadata key '{}.attention.sliding_window_pattern': expected a bool for each of {} layers",
-        fields.arch(), c.num_layers);
-  }
-  const uint32_t window = fields.require_uint("attention.sliding_window");
+  set_windows(fields, c);
   const uint32_t local_dim = fields.require_uint("attention.key_length_swa");
-  for (uint32_t i = 0; i < c.num_layers; ++i) {
-    LayerConfig& layer = c.layers[i];
-    layer.window = (*windows)[i] ? window : 0;
-    layer.keys_as_values = !(*windows)[i];
-    if ((*windows)[i]) layer.head_dim = local_dim;
+  for (LayerConfig& layer : c.layers) {
+    layer.keys_as_values = layer.window == 0;
+    if (layer.window != 0) layer.head_dim = local_dim;
   }
   c.local_rope = RopeConfig{.theta = fields.get_number("rope.freq_base_swa").value_or(10000.0)};
   c.activation = plan::Activation::gelu_tanh;
