@@ -1,10 +1,8 @@
 // From config and weights to a plan: embed, layers, head.
 #include <cmath>
-#include <map>
 
 #include "base/error.h"
-#include "formats/dtype.h"
-#include "model/model.h"
+#include "model/plan_writer.h"
 
 namespace wisp::model {
 namespace {
@@ -12,18 +10,12 @@ namespace {
 using plan::KernelClass;
 using plan::Rows;
 using plan::ValueId;
-using plan::ValueType;
 
 constexpr float kStreamFloor = 1e-5F;  // of the mean square of a stream that is made
 
-class Builder {
+class Builder : PlanWriter {
  public:
-  Builder(const Model& model, const PlanOptions& options) : model_(model), options_(options) {
-    plan_.name = options.kernel_class == KernelClass::prefill ? "prefill" : "decode";
-    plan_.max_columns = options.max_columns;
-    plan_.max_logits = options.max_logits;
-    kernel_class_ = options.kernel_class;
-  }
+  Builder(const Model& model, const PlanOptions& options) : PlanWriter(model, options) {}
 
   plan::Plan build() && {
     const ModelConfig& c = model_.config;
@@ -41,104 +33,6 @@ class Builder {
   }
 
  private:
-  ValueId value(std::string name, uint32_t width, ValueType type = ValueType::f32) {
-    plan_.values.push_back({std::move(name), type, rows_, width});
-    return ValueId{static_cast<uint32_t>(plan_.values.size() - 1)};
-  }
-
-  void add(const plan::OpBody& body, std::string name) {
-    plan_.ops.push_back({body, kernel_class_, std::move(name)});
-  }
-
-  ValueId norm(ValueId x, const std::optional<NormWeights>& weights, const std::string& name) {
-    if (!weights) return x;
-    const ModelConfig& c = model_.config;
-    const uint32_t width = plan_[x].width;
-    const ValueId out = value(name, width);
-    add(plan::Norm{.x = x,
-                   .out = out,
-                   .kind = c.norm,
-                   .weight = weights->weight,
-                   .bias = weights->bias,
-                   .eps = c.norm_eps,
-                   .weight_offset = c.norm_weight_offset,
-                   .group = width},
-        name);
-    return out;
-  }
-
-  bool is_quantised(plan::WeightId id) const {
-    return formats::dtype_info(model_.weights.list[plan::index(id)].dtype).block_elements > 1;
-  }
-
-  bool takes_int8(plan::WeightId id) const {
-    return options_.math == Math::fast && kernel_class_ == KernelClass::decode && is_quantised(id);
-  }
-
-  bool fast_prefill() const {
-    return options_.math == Math::fast && kernel_class_ == KernelClass::prefill;
-  }
-
-  // Where a model with experts has weights as they were trained, inputs stay exact: rounding them
-  // changes the choice of experts near ties, which is more than all else that it changes.
-  bool f16_inputs(plan::WeightId id) const {
-    return fast_prefill() && (is_quantised(id) || !model_.config.experts);
-  }
-
-  // x as a weight's op takes it: quantised where the mode and the weight's type ask for it, once
-  // for all that read it.
-  ValueId input_of(plan::WeightId weight, ValueId x, const std::string& name) {
-    if (!takes_int8(weight)) return x;
-    const auto [entry, is_new] = quantised_.try_emplace(x);
-    if (is_new) {
-      entry->second = value(name + ".q8", plan_[x].width, ValueType::q8);
-      add(plan::Quantize{.x = x, .out = entry->second}, name + ".quantize");
-    }
-    return entry->second;
-  }
-
-  // residual + scale * (W x + bias).
-  ValueId linear(ValueId x, const Projection& projection, const std::string& name,
-                 std::optional<ValueId> residual = {}, float scale = 1.0F) {
-    const ValueId out = value(name, projection.rows);
-    uint32_t offset = 0;
-    for (const Projection::Part& part : projection.parts) {
-      add(plan::Linear{.x = input_of(part.weight, x, name),
-                       .weight = part.weight,
-                       .out = out,
-                       .bias = part.bias,
-                       .residual = residual,
-                       .scale = scale,
-                       .out_offset = offset,
-                       .f16_inputs = f16_inputs(part.weight)},
-          name);
-      offset += part.rows;
-    }
-    return out;
-  }
-
-  // The residual stream with what a projection of x adds to it; the sum is scaled where its parts
-  // are added by an op of their own.
-  ValueId add_projected(ValueId stream, ValueId x, const Projection& projection,
-                        const std::optional<NormWeights>& post_norm, const std::string& name,
-                        float out_scale = 1.0F) {
-    if (!post_norm) return linear(x, projection, name, stream, model_.config.residual_scale);
-    return add_normed(stream, linear(x, projection, name), post_norm, name, out_scale);
-  }
-
-  ValueId add_normed(ValueId stream, ValueId x, const std::optional<NormWeights>& post_norm,
-                     const std::string& name, float out_scale) {
-    const ValueId b = norm(x, post_norm, name + ".post_norm");
-    const ValueId out = value(name + ".sum", plan_[stream].width);
-    add(plan::Add{.a = stream,
-                  .b = b,
-                  .out = out,
-                  .scale = model_.config.residual_scale,
-                  .out_scale = out_scale},
-        name + ".add");
-    return out;
-  }
-
   // Every layer's own embedding of the token, side by side: what the table has for it and what the
   // common embedding x gives, in equal parts.
   ValueId per_layer_embeddings(ValueId x, const PerLayerEmbedding& w) {
@@ -304,27 +198,6 @@ class Builder {
     return activate(rows, width, 1, prefix, cutoff);
   }
 
-  // `groups` networks' inner values side by side.
-  ValueId activate(ValueId x, uint32_t width, uint32_t groups, const std::string& prefix,
-                   std::optional<float> cutoff = {}) {
-    const ModelConfig& c = model_.config;
-    const ValueId out = value(prefix + "act", groups * width);
-    if (c.gated_ffn) {
-      add(plan::Glu{.x = x,
-                    .out = out,
-                    .activation = c.activation,
-                    .groups = groups,
-                    .alpha = c.glu_alpha,
-                    .limit = c.glu_limit,
-                    .up_offset = c.glu_up_offset,
-                    .cutoff = cutoff},
-          prefix + "glu");
-    } else {
-      add(plan::Activate{.x = x, .out = out, .activation = c.activation}, prefix + "act");
-    }
-    return out;
-  }
-
   // The residual stream with what the chosen experts make of x, and the shared network where there
   // is one.
   ValueId add_experts(ValueId stream, ValueId x, const LayerWeights& layer,
@@ -469,21 +342,6 @@ class Builder {
     return out;
   }
 
-  // out[:, i] = W_i x[:, i] of each part.
-  ValueId part_linear(ValueId x, plan::WeightId weight, uint32_t parts, const std::string& name) {
-    const uint32_t rows = model_.weights.list[plan::index(weight)].rows;
-    const ValueId out = value(name, rows);
-    add(plan::ExpertLinear{.x = x,
-                           .routes = {},
-                           .weight = weight,
-                           .out = out,
-                           .num_experts = parts,
-                           .top_k = parts,
-                           .f16_inputs = f16_inputs(weight)},
-        name);
-    return out;
-  }
-
   // The heads work on the latents themselves: their keys' matrices are applied to the queries,
   // their values' matrices to what attention gives.
   ValueId latent_attention(ValueId x, uint32_t index, const std::string& prefix) {
@@ -538,14 +396,8 @@ class Builder {
     add(plan::Sample{.logits = logits}, "head.sample");
   }
 
-  const Model& model_;
-  const PlanOptions& options_;
-  plan::Plan plan_;
-  std::map<ValueId, ValueId> quantised_;
   std::optional<ValueId> per_layer_;  // each layer's own embedding of the tokens
   std::optional<ValueId> rest_;       // the residual streams but the first
-  KernelClass kernel_class_ = KernelClass::decode;
-  Rows rows_ = Rows::columns;
 };
 
 }  // namespace
