@@ -6,8 +6,7 @@
 
 fn gated(at: u32, element: u32, cut: f32) -> f32 {
   let i = min(element, WIDTH - 1u);  // a width that 4 does not divide ends in padding
-  let over = x[at + i] - cut;
-  return activate(select(over, 0.0, over < 0.0)) * x[at + WIDTH + i];  // a NaN stays
+  return activate(relu(x[at + i] - cut)) * x[at + WIDTH + i];
 }
 
 @compute @workgroup_size(WORKGROUP_X)

@@ -1,6 +1,7 @@
 // The other streams with the root mean square of the first, side by side, or with MEAN the mean of the
 // first and these. Includes: lib/reduce_*. Dispatch: y over rows, each a workgroup.
 //! include lib/step.wgsl
+//! include lib/nan.wgsl
 @group(0) @binding(1) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> first: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read> rest: array<vec4<f32>>;
@@ -28,7 +29,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     sums_$p = fma(v, v, sums_$p);
   }
   let square_$p = mean_square(sums_$p, lid);
-  let factor_$p = own / sqrt(select(square_$p, FLOOR, square_$p < FLOOR));  // a NaN stays
+  let factor_$p = own / sqrt(select(max(square_$p, FLOOR), square_$p, is_nan(square_$p)));
   //! end
   for (var i = lid; i < WIDTH4; i = i + WORKGROUP_X) {
     var mean = first[row + i];
