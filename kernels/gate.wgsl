@@ -1,6 +1,8 @@
-// out = x * sigmoid(gate); with ROW_GATE the first element of a row of gate holds for all of x.
+// out[i] = x[X_OFFSET + i] * act(gate[i]); with ROW_GATE the first element of a row of gate holds for
+// all of x. X_OFFSET4 counts vectors.
 // Includes: out/* (with lib/reduce_* for q8). Dispatch: x over vectors of 4, y over rows.
 //! include lib/step.wgsl
+//! include lib/activation.wgsl
 @group(0) @binding(2) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read> gate: array<vec4<f32>>;
 
@@ -16,7 +18,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     } else {
       g = gate[wid.y * GATE_STRIDE4 + i];
     }
-    v = x[wid.y * X_STRIDE4 + i] / (vec4<f32>(1.0) + exp(-g));
+    v = x[wid.y * X_STRIDE4 + X_OFFSET4 + i] *
+        vec4<f32>(activate(g.x), activate(g.y), activate(g.z), activate(g.w));
   }
   emit(wid.y, i, v, valid, lid);
 }

@@ -1,9 +1,10 @@
 // Splits [q heads | k heads | v heads] of a column: clip to +-CLIP (CLIP > 0), norm of q and k heads
 // (Q_NORM, K_NORM), rotation by the position (ROTARY_DIM > 0; cos at 2 i, sin at 2 i + 1 of a table
 // row), scale of q by the position; q goes to out, k and v to the pages. The norm is that of
-// plan/op.h's HeadNorm: LAYER, ALL_HEADS, AFTER_ROPE; weights of a head begin at a multiple of
+// plan/op.h's HeadNorm: LAYER, ALL_HEADS, AFTER_ROPE, V_NORM; weights of a head begin at a multiple of
 // Q_NORM_STRIDE or K_NORM_STRIDE.
-// Includes: lib/reduce_*, kv/write_*. Dispatch: x over heads (q, k, v), y over columns.
+// Includes: lib/reduce_*, kv/write_*. Dispatch: x over heads (q, k, v; with shared KV q only), y over
+// columns.
 //! include lib/step.wgsl
 //! include lib/nan.wgsl
 //! include kv/pages.wgsl
@@ -113,7 +114,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     squares = fma(v, v, squares);
   }
   var norm = Norm(0.0, 1.0);
-  if (Q_NORM || K_NORM) {
+  if (V_NORM && is_v) {
+    let factor = 1.0 / sqrt(fma(workgroup_sum(squares, lid), 1.0 / f32(VALUE_DIM), NORM_EPS));
+    for (var i = lid; i < VALUE_DIM; i = i + WORKGROUP_X) {
+      head[i] = head[i] * factor;
+    }
+  } else if (Q_NORM || K_NORM) {
     if (ALL_HEADS) {
       let heads_row = select(row + HEADS * HEAD_DIM, row, is_q);
       norm = norm_of(heads_row, select(KV_HEADS, HEADS, is_q), column.y, lid);

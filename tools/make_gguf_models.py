@@ -33,10 +33,13 @@ SHAPE = {
 }
 LAYERS4 = {"num_hidden_layers": 4, "sliding_window": 8}
 WINDOWS = {"layer_types": ["sliding_attention"] * 3 + ["full_attention"]}
+SHARING = ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "full_attention"]
 EXPERTS = {"num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 8}
 LATENT = {"head_dim": None, "num_key_value_heads": 4, "kv_lora_rank": 8, "qk_rope_head_dim": 4, "qk_nope_head_dim": 8,
           "v_head_dim": 6, "n_routed_experts": 6, "num_experts_per_tok": 2, "n_shared_experts": 1,
           "moe_intermediate_size": 8, "first_k_dense_replace": 1}
+GEMMA4 = {"global_head_dim": 16, "num_global_key_value_heads": 1, "attention_k_eq_v": True,
+          "hidden_size_per_layer_input": 0}
 YARN = {
     "rope_type": "yarn",
     "rope_theta": 100.0,
@@ -115,6 +118,21 @@ MODELS = {
     "deepseek_v2": ("deepseek_v2", {**LATENT, "topk_method": "greedy", "n_group": 1, "topk_group": 1}),
     "deepseek_v3": ("deepseek_v3", {**LATENT, "q_lora_rank": 12, "n_group": 3, "topk_group": 2,
                                     "routed_scaling_factor": 2.5, "norm_topk_prob": True}),
+    "gemma4": ("gemma4_text", {**LAYERS4, **WINDOWS, **GEMMA4, "final_logit_softcapping": 5.0}),
+    "gemma4_edge": ("gemma4_text", {
+        **GEMMA4, "num_hidden_layers": 5, "sliding_window": 8, "attention_k_eq_v": False,
+        "layer_types": SHARING, "num_kv_shared_layers": 2, "use_double_wide_mlp": True,
+        "hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": VOCAB,
+    }),
+    "gemma4_moe": ("gemma4_text", {
+        **LAYERS4, **WINDOWS, **GEMMA4, "enable_moe_block": True, "num_experts": 6, "top_k_experts": 2,
+        "moe_intermediate_size": 8,
+    }),
+    "gemma3n": ("gemma3n_text", {
+        "num_hidden_layers": 5, "sliding_window": 8, "layer_types": SHARING, "num_kv_shared_layers": 2,
+        "hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": VOCAB, "altup_num_inputs": 4,
+        "laurel_rank": 64, "activation_sparsity_pattern": [0.8, 0.6, 0.0, 0.0, 0.0], "tie_word_embeddings": True,
+    }),
 }
 # What the converter reads and transformers leaves out of the config that it writes.
 CONVERTER_ONLY = {
@@ -132,7 +150,8 @@ def make_model(model_type, fields, generator):
     config = AutoConfig.for_model(model_type, **shape)
     model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
+        scalars = [(name, buffer) for name, buffer in model.named_buffers() if name.endswith("layer_scalar")]
+        for name, parameter in [*model.named_parameters(), *scalars]:
             noise = torch.randn(parameter.shape, generator=generator)
             if parameter.ndim == 1:
                 parameter.add_(0.1 * noise)

@@ -5,7 +5,8 @@
 //! include lib/step.wgsl
 @group(0) @binding(1) var<storage, read_write> out: array<f32>;  // [row][TOP_K numbers, TOP_K weights]
 @group(0) @binding(2) var<storage, read> logits: array<f32>;
-@group(0) @binding(3) var<storage, read> bias: array<f32>;       // used with BIAS
+@group(0) @binding(3) var<storage, read> bias: array<f32>;           // used with BIAS
+@group(0) @binding(4) var<storage, read> expert_scales: array<f32>;  // used with EXPERT_SCALES
 
 const OCTETS = WORKGROUP_X / 8u;
 const GROUP_SIZE = EXPERTS / NUM_GROUPS;
@@ -144,6 +145,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     total = total + chosen_scores[s];
   }
   if (lid < TOP_K) {
+    if (EXPERT_SCALES) {
+      weight = weight * expert_scales[number];
+    }
     out[wid.y * OUT_STRIDE + lid] = f32(number);
     out[wid.y * OUT_STRIDE + TOP_K + lid] = weight * select(SCALE, SCALE / total, NORMALISE);
   }

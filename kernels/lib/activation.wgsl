@@ -28,9 +28,12 @@ fn activate(x: f32) -> f32 {
     case 3u: {  // relu
       return relu(x);
     }
-    default: {  // relu_squared
+    case 4u: {  // relu_squared
       let y = relu(x);
       return y * y;
+    }
+    default: {  // sigmoid
+      return 1.0 / (1.0 + exp(-x));
     }
   }
 }

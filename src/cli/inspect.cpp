@@ -38,13 +38,23 @@ struct LayerGroup {
 
 std::vector<LayerGroup> layer_groups(const model::ModelConfig& config) {
   std::vector<LayerGroup> groups;
+  const auto differ = [&](uint32_t model::LayerConfig::*size) {
+    return !model::shared_size(config, size);
+  };
   for (uint32_t i = 0; i < config.layers.size(); ++i) {
     const model::LayerConfig& layer = config.layers[i];
-    const std::string what =
+    std::string what =
         (layer.window == 0 ? "full attention" : fmt::format("window {}", layer.window)) +
         (layer.rope == model::LayerRope::none    ? ", no rope"
          : layer.rope == model::LayerRope::local ? ", local rope"
                                                  : "");
+    if (differ(&model::LayerConfig::head_dim) || differ(&model::LayerConfig::num_kv_heads)) {
+      what += fmt::format(", {} KV heads of {}", layer.num_kv_heads, layer.head_dim);
+    }
+    if (layer.kv_of) what += fmt::format(", keys and values of layer {}", *layer.kv_of);
+    if (differ(&model::LayerConfig::intermediate_size)) {
+      what += fmt::format(", network of {}", layer.intermediate_size);
+    }
     auto group = std::find_if(groups.begin(), groups.end(),
                               [&](const LayerGroup& one) { return one.what == what; });
     if (group == groups.end()) group = groups.insert(groups.end(), {.what = what, .layers = {}});
@@ -161,8 +171,12 @@ void print_json(const InspectFlags& flags, const formats::Checkpoint& checkpoint
     object["config"][std::string(name)] = value;
   });
   for (const model::LayerConfig& layer : config.layers) {
-    object["layers"].push_back(
-        {{"window", layer.window}, {"rope", model::layer_rope_name(layer.rope)}});
+    object["layers"].push_back({{"window", layer.window},
+                                {"rope", model::layer_rope_name(layer.rope)},
+                                {"num_kv_heads", layer.num_kv_heads},
+                                {"head_dim", layer.head_dim},
+                                {"intermediate_size", layer.intermediate_size}});
+    if (layer.kv_of) object["layers"].back()["kv_of"] = *layer.kv_of;
   }
   for (const DTypeShare& share : facts.dtypes) {
     object["types"].push_back({{"type", formats::dtype_name(share.dtype)},

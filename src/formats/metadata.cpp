@@ -83,4 +83,8 @@ const std::vector<double>* Metadata::find_floats(std::string_view key) const {
   return find<std::vector<double>>(*this, key, "an array of floats");
 }
 
+const std::vector<bool>* Metadata::find_bools(std::string_view key) const {
+  return find<std::vector<bool>>(*this, key, "an array of bools");
+}
+
 }  // namespace wisp::formats

@@ -33,6 +33,7 @@ class Metadata {
   const std::vector<std::string>* find_strings(std::string_view key) const;
   const std::vector<int64_t>* find_ints(std::string_view key) const;
   const std::vector<double>* find_floats(std::string_view key) const;
+  const std::vector<bool>* find_bools(std::string_view key) const;
 
  private:
   std::map<std::string, MetadataValue, std::less<>> values_;

@@ -20,7 +20,8 @@ struct Arch {
   // Tensors that are not called as tensor_map.cpp has them.
   std::vector<RoleName> hf_names = {};
   std::vector<RoleName> gguf_names = {};
-  bool windows = true;  // config.json's sliding_window means something in this family
+  bool windows = true;         // config.json's sliding_window means something in this family
+  bool single_layers = false;  // likewise per_layer_config
   // A JSON object of what config.json leaves out where it has the usual value.
   std::string_view hf_defaults = "{}";
   // What the family's config says beyond, or otherwise than, the shared reader; nullptr: nothing.

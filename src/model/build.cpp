@@ -1,9 +1,8 @@
 // From config and weights to a plan: embed, layers, head.
-#include <map>
+#include <cmath>
 
 #include "base/error.h"
-#include "formats/dtype.h"
-#include "model/model.h"
+#include "model/plan_writer.h"
 
 namespace wisp::model {
 namespace {
@@ -11,16 +10,12 @@ namespace {
 using plan::KernelClass;
 using plan::Rows;
 using plan::ValueId;
-using plan::ValueType;
 
-class Builder {
+constexpr float kStreamFloor = 1e-5F;  // of the mean square of a stream that is made
+
+class Builder : PlanWriter {
  public:
-  Builder(const Model& model, const PlanOptions& options) : model_(model), options_(options) {
-    plan_.name = options.kernel_class == KernelClass::prefill ? "prefill" : "decode";
-    plan_.max_columns = options.max_columns;
-    plan_.max_logits = options.max_logits;
-    kernel_class_ = options.kernel_class;
-  }
+  Builder(const Model& model, const PlanOptions& options) : PlanWriter(model, options) {}
 
   plan::Plan build() && {
     const ModelConfig& c = model_.config;
@@ -30,162 +25,219 @@ class Builder {
                     .scale = c.embedding_scale,
                     .positions = model_.position_embedding},
         "embed");
+    if (model_.per_layer) per_layer_ = per_layer_embeddings(x, *model_.per_layer);
+    if (model_.streams) rest_ = other_streams(x);
     for (uint32_t i = 0; i < c.num_layers; ++i) x = layer(x, i);
-    head(x);
+    head(model_.streams ? joined_streams(x) : x);
     return std::move(plan_);
   }
 
  private:
-  ValueId value(std::string name, uint32_t width, ValueType type = ValueType::f32) {
-    plan_.values.push_back({std::move(name), type, rows_, width});
-    return ValueId{static_cast<uint32_t>(plan_.values.size() - 1)};
-  }
-
-  void add(const plan::OpBody& body, std::string name) {
-    plan_.ops.push_back({body, kernel_class_, std::move(name)});
-  }
-
-  ValueId norm(ValueId x, const std::optional<NormWeights>& weights, const std::string& name) {
-    if (!weights) return x;
+  // Every layer's own embedding of the token, side by side: what the table has for it and what the
+  // common embedding x gives, in equal parts.
+  ValueId per_layer_embeddings(ValueId x, const PerLayerEmbedding& w) {
     const ModelConfig& c = model_.config;
-    const uint32_t width = plan_[x].width;
-    const ValueId out = value(name, width);
-    add(plan::Norm{.x = x,
-                   .out = out,
+    const uint32_t width = c.num_layers * c.per_layer_dim;
+    const ValueId own = value("per_layer.own", width);
+    add(
+        plan::Embed{
+            .table = w.table, .out = own, .scale = std::sqrt(static_cast<float>(c.per_layer_dim))},
+        "per_layer.embed");
+    const ValueId common = linear(x, w.proj, "per_layer.proj", {},
+                                  1.0F / std::sqrt(static_cast<float>(c.hidden_size)));
+    const ValueId normed = value("per_layer.norm", width);
+    add(plan::Norm{.x = common,
+                   .out = normed,
                    .kind = c.norm,
-                   .weight = weights->weight,
-                   .bias = weights->bias,
+                   .weight = w.norm.weight,
                    .eps = c.norm_eps,
                    .weight_offset = c.norm_weight_offset,
-                   .group = width},
-        name);
+                   .group = c.per_layer_dim},
+        "per_layer.norm");
+    const ValueId out = value("per_layer", width);
+    add(plan::Add{.a = normed, .b = own, .out = out, .out_scale = std::sqrt(0.5F)},
+        "per_layer.add");
     return out;
   }
 
-  bool is_quantised(plan::WeightId id) const {
-    return formats::dtype_info(model_.weights.list[plan::index(id)].dtype).block_elements > 1;
-  }
-
-  bool takes_int8(plan::WeightId id) const {
-    return options_.math == Math::fast && kernel_class_ == KernelClass::decode && is_quantised(id);
-  }
-
-  bool fast_prefill() const {
-    return options_.math == Math::fast && kernel_class_ == KernelClass::prefill;
-  }
-
-  // Where a model with experts has weights as they were trained, inputs stay exact: rounding them
-  // changes the choice of experts near ties, which is more than all else that it changes.
-  bool f16_inputs(plan::WeightId id) const {
-    return fast_prefill() && (is_quantised(id) || !model_.config.experts);
-  }
-
-  // x as a weight's op takes it: quantised where the mode and the weight's type ask for it, once
-  // for all that read it.
-  ValueId input_of(plan::WeightId weight, ValueId x, const std::string& name) {
-    if (!takes_int8(weight)) return x;
-    const auto [entry, is_new] = quantised_.try_emplace(x);
-    if (is_new) {
-      entry->second = value(name + ".q8", plan_[x].width, ValueType::q8);
-      add(plan::Quantize{.x = x, .out = entry->second}, name + ".quantize");
-    }
-    return entry->second;
-  }
-
-  // residual + scale * (W x + bias).
-  ValueId linear(ValueId x, const Projection& projection, const std::string& name,
-                 std::optional<ValueId> residual = {}, float scale = 1.0F) {
-    const ValueId out = value(name, projection.rows);
-    uint32_t offset = 0;
-    for (const Projection::Part& part : projection.parts) {
-      add(plan::Linear{.x = input_of(part.weight, x, name),
-                       .weight = part.weight,
-                       .out = out,
-                       .bias = part.bias,
-                       .residual = residual,
-                       .scale = scale,
-                       .out_offset = offset,
-                       .f16_inputs = f16_inputs(part.weight)},
-          name);
-      offset += part.rows;
-    }
+  // The residual streams but the first, made of it.
+  ValueId other_streams(ValueId x) {
+    const plan::WeightId weight = model_.streams->proj.weight;
+    const uint32_t width = model_.weights.list[plan::index(weight)].rows;
+    const ValueId made = linear(x, {{{weight, {}, width}}, width}, "streams.proj");
+    const ValueId out = value("streams", width);
+    add(plan::StreamMatch{.first = x, .rest = made, .out = out, .floor = kStreamFloor},
+        "streams.match");
     return out;
   }
 
-  // The residual stream with what a projection of x adds to it.
-  ValueId add_projected(ValueId stream, ValueId x, const Projection& projection,
-                        const std::optional<NormWeights>& post_norm, const std::string& name) {
-    const float scale = model_.config.residual_scale;
-    if (!post_norm) return linear(x, projection, name, stream, scale);
-    const ValueId b = norm(linear(x, projection, name), post_norm, name + ".post_norm");
-    const ValueId out = value(name + ".sum", plan_[stream].width);
-    add(plan::Add{.a = stream, .b = b, .out = out, .scale = scale}, name + ".add");
+  ValueId joined_streams(ValueId x) {
+    const uint32_t others = model_.config.streams->count - 1;
+    const ValueId rest =
+        part_linear(*rest_, model_.streams->unembed.weight, others, "streams.join");
+    const ValueId out = value("streams.mean", plan_[x].width);
+    add(
+        plan::StreamMatch{
+            .first = x, .rest = rest, .out = out, .floor = kStreamFloor, .mean = true},
+        "streams.mean");
     return out;
+  }
+
+  // How a layer mixes the streams, by its matrix `coefs` and the state x of the first one.
+  ValueId stream_coefs(ValueId x, const StreamWeights& w, const Projection& coefs,
+                       const std::string& name) {
+    const ValueId routed =
+        linear(norm(x, w.router_norm, name + ".norm"), w.router, name + ".router", {},
+               1.0F / static_cast<float>(model_.config.hidden_size));
+    const ValueId modes = value(name + ".modes", plan_[routed].width);
+    add(plan::Softcap{.x = routed, .out = modes, .cap = 1.0F}, name + ".tanh");
+    return linear(modes, coefs, name + ".coefs");
+  }
+
+  // The first stream as the layer takes it.
+  ValueId predict_streams(ValueId x, const StreamWeights& w, const std::string& name) {
+    const plan::StreamPredict op{.first = x,
+                                 .rest = *rest_,
+                                 .coefs = stream_coefs(x, w, w.predict, name),
+                                 .out = value(name, plan_[x].width),
+                                 .out_rest = value(name + ".rest", plan_[*rest_].width)};
+    add(op, name);
+    rest_ = op.out_rest;
+    return op.out;
+  }
+
+  // The first stream after the layer, which made y of x; the others get the layer's own embedding.
+  ValueId correct_streams(ValueId x, ValueId y, uint32_t index, const std::string& prefix) {
+    const LayerWeights& w = model_.layers[index];
+    const std::string name = prefix + "correct";
+    const uint32_t width = plan_[x].width;
+    const plan::StreamCorrect op{.first = x,
+                                 .rest = *rest_,
+                                 .y = y,
+                                 .coefs = stream_coefs(y, *w.streams, w.streams->correct, name),
+                                 .scale = w.streams->scale,
+                                 .out = value(name, width),
+                                 .out_rest = value(name + ".rest", plan_[*rest_].width),
+                                 .scaled = value(name + ".scaled", width)};
+    add(op, name);
+    rest_ = add_per_layer(op.out_rest, op.scaled, index, prefix);
+    return op.out;
+  }
+
+  // LAuReL (Menghani et al. 2024): x and a projection of it of low rank.
+  ValueId laurel(ValueId x, const LaurelWeights& w, const std::string& name) {
+    const ValueId low = linear(x, w.left, name + ".left");
+    return add_normed(x, linear(low, w.right, name + ".right"), w.norm, name, 1.0F);
+  }
+
+  // The residual stream with what the layer's own embedding of the token adds, behind a gate made
+  // of x.
+  ValueId add_per_layer(ValueId stream, ValueId x, uint32_t index, const std::string& prefix) {
+    const ModelConfig& c = model_.config;
+    const LayerWeights& w = model_.layers[index];
+    const std::string name = prefix + "per_layer.";
+    const ValueId gate = linear(x, w.per_layer->gate, name + "gate");
+    const ValueId gated = value(name + "gated", c.per_layer_dim);
+    add(plan::Gate{.x = *per_layer_,
+                   .gate = gate,
+                   .out = gated,
+                   .activation = c.activation,
+                   .x_offset = index * c.per_layer_dim},
+        name + "gated");
+    return add_projected(stream, gated, w.per_layer->proj, w.per_layer->norm, name + "proj",
+                         w.scale);
   }
 
   ValueId layer(ValueId x, uint32_t index) {
     const LayerWeights& w = model_.layers[index];
+    const LayerConfig& l = model_.config.layers[index];
+    const float network_scale = w.per_layer ? 1.0F : w.scale;
     const Residual residual = model_.config.residual;
     const std::string prefix = fmt::format("layer.{}.", index);
+    if (w.streams) x = predict_streams(x, *w.streams, prefix + "predict");
     const ValueId normed = norm(x, w.attention_norm, prefix + "attn.norm");
     const ValueId attended =
         norm(w.latent ? latent_attention(normed, index, prefix) : attention(normed, index, prefix),
              w.attention_sub_norm, prefix + "attn.sub_norm");
-    const ValueId sum =
-        add_projected(x, attended, w.o_proj, w.attention_post_norm, prefix + "attn.o");
+    ValueId sum = add_projected(x, attended, w.o_proj, w.attention_post_norm, prefix + "attn.o");
+    if (w.laurel) sum = mean_power(sum, laurel(normed, *w.laurel, prefix + "laurel"), prefix);
     const ValueId ffn_x =
         residual == Residual::parallel_shared
             ? normed
             : norm(residual == Residual::parallel ? x : sum, w.ffn_norm, prefix + "ffn.norm");
-    if (w.experts) return add_experts(sum, ffn_x, w, prefix);
-    const ValueId inner = norm(ffn(ffn_x, w.up, model_.config.intermediate_size, prefix + "ffn."),
-                               w.ffn_sub_norm, prefix + "ffn.sub_norm");
-    return add_projected(sum, inner, w.down_proj, w.ffn_post_norm, prefix + "ffn.down");
+    const bool beside = w.experts && model_.config.experts->beside_network;
+    if (w.experts && !beside) return add_experts(sum, ffn_x, w, prefix);
+    const ValueId inner =
+        norm(ffn(ffn_x, w.up, l.intermediate_size, prefix + "ffn.", l.gate_cutoff), w.ffn_sub_norm,
+             prefix + "ffn.sub_norm");
+    ValueId out{};
+    if (beside) {
+      const ValueId network = linear(inner, w.down_proj, prefix + "ffn.down");
+      out = add_normed(sum, beside_experts(sum, network, *w.experts, prefix), w.ffn_post_norm,
+                       prefix + "ffn", network_scale);
+    } else {
+      out = add_projected(sum, inner, w.down_proj, w.ffn_post_norm, prefix + "ffn.down",
+                          network_scale);
+    }
+    if (w.streams) return correct_streams(x, out, index, prefix);
+    return w.per_layer ? add_per_layer(out, out, index, prefix) : out;
+  }
+
+  // (a + b) / sqrt(2).
+  ValueId mean_power(ValueId a, ValueId b, const std::string& prefix) {
+    const ValueId out = value(prefix + "laurel.mean", plan_[a].width);
+    add(plan::Add{.a = a, .b = b, .out = out, .out_scale = std::sqrt(0.5F)},
+        prefix + "laurel.mean");
+    return out;
   }
 
   // What down_proj reads.
-  ValueId ffn(ValueId x, const Projection& up, uint32_t width, const std::string& prefix) {
+  ValueId ffn(ValueId x, const Projection& up, uint32_t width, const std::string& prefix,
+              std::optional<float> cutoff = {}) {
     const ValueId rows = linear(x, up, prefix + (model_.config.gated_ffn ? "gate_up" : "up"));
-    return activate(rows, width, 1, prefix);
-  }
-
-  // `groups` networks' inner values side by side.
-  ValueId activate(ValueId x, uint32_t width, uint32_t groups, const std::string& prefix) {
-    const ModelConfig& c = model_.config;
-    const ValueId out = value(prefix + "act", groups * width);
-    if (c.gated_ffn) {
-      add(plan::Glu{.x = x,
-                    .out = out,
-                    .activation = c.activation,
-                    .groups = groups,
-                    .alpha = c.glu_alpha,
-                    .limit = c.glu_limit,
-                    .up_offset = c.glu_up_offset},
-          prefix + "glu");
-    } else {
-      add(plan::Activate{.x = x, .out = out, .activation = c.activation}, prefix + "act");
-    }
-    return out;
+    return activate(rows, width, 1, prefix, cutoff);
   }
 
   // The residual stream with what the chosen experts make of x, and the shared network where there
   // is one.
   ValueId add_experts(ValueId stream, ValueId x, const LayerWeights& layer,
                       const std::string& prefix) {
-    const ExpertsConfig& e = *model_.config.experts;
     const ExpertWeights& w = *layer.experts;
     const std::string name = prefix + "experts.";
     const ValueId routes = route(x, w, name);
+    const ValueId down = chosen_experts(x, routes, w, name);
+    if (w.shared_up) stream = add_shared(stream, x, w, prefix + "shared.");
+    return combine(down, routes, stream, model_.config.residual_scale, name);
+  }
+
+  // What the layer's own network and the chosen experts make of the residual stream, each between
+  // norms of its own.
+  ValueId beside_experts(ValueId stream, ValueId network, const ExpertWeights& w,
+                         const std::string& prefix) {
+    const std::string name = prefix + "experts.";
+    const ValueId routes = route(norm(stream, w.router_norm, name + "router.norm"), w, name);
+    const ValueId x = norm(stream, w.norm, name + "norm");
+    const ValueId chosen = combine(chosen_experts(x, routes, w, name), routes, {}, 1.0F, name);
+    const ValueId a = norm(network, w.network_post_norm, prefix + "ffn.network_post_norm");
+    const ValueId b = norm(chosen, w.post_norm, name + "post_norm");
+    const ValueId out = value(name + "sum", plan_[stream].width);
+    add(plan::Add{.a = a, .b = b, .out = out}, name + "add");
+    return out;
+  }
+
+  // What each of a column's experts gives, side by side.
+  ValueId chosen_experts(ValueId x, ValueId routes, const ExpertWeights& w,
+                         const std::string& name) {
+    const ExpertsConfig& e = *model_.config.experts;
     const ValueId up = expert_linear(x, routes, w.up, name + "up");
     const ValueId inner = activate(up, e.intermediate_size, e.top_k, name);
-    const ValueId down = expert_linear(inner, routes, w.down, name + "down");
-    if (w.shared_up) stream = add_shared(stream, x, w, prefix + "shared.");
+    return expert_linear(inner, routes, w.down, name + "down");
+  }
+
+  ValueId combine(ValueId x, ValueId routes, std::optional<ValueId> residual, float scale,
+                  const std::string& name) {
     const ValueId out = value(name + "out", model_.config.hidden_size);
-    add(plan::Combine{.x = down,
-                      .routes = routes,
-                      .out = out,
-                      .residual = stream,
-                      .scale = model_.config.residual_scale},
+    add(plan::Combine{.x = x, .routes = routes, .out = out, .residual = residual, .scale = scale},
         name + "combine");
     return out;
   }
@@ -198,7 +250,8 @@ class Builder {
                      .weight = w.router.parts[0].weight,
                      .out = logits,
                      .bias = w.router.parts[0].bias,
-                     .residual = {}},
+                     .residual = {},
+                     .scale = e.router_scale},
         name + "router");
     const ValueId routes = value(name + "routes", 2 * e.top_k);
     add(plan::Route{.logits = logits,
@@ -210,7 +263,8 @@ class Builder {
                     .top_groups = e.top_groups,
                     .group_score = e.group_score,
                     .normalise = e.normalise,
-                    .scale = e.scale},
+                    .scale = e.scale,
+                    .expert_scales = w.scales},
         name + "route");
     return routes;
   }
@@ -252,52 +306,39 @@ class Builder {
 
   ValueId attention(ValueId x, uint32_t index, const std::string& prefix) {
     const ModelConfig& c = model_.config;
+    const LayerConfig& l = c.layers[index];
     const LayerWeights& w = model_.layers[index];
     const ValueId qkv = linear(x, w.qkv, prefix + "attn.qkv");
-    const ValueId q = value(prefix + "attn.q", c.num_heads * c.head_dim);
+    const ValueId q = value(prefix + "attn.q", c.num_heads * l.head_dim);
     add(plan::RopeKv{.qkv = qkv,
                      .out = q,
-                     .kv_layer = plan::KvLayerId{index},
+                     .kv_layer = model_.layers[index].kv_layer,
                      .num_heads = c.num_heads,
                      .q_norm = w.q_norm,
                      .k_norm = w.k_norm,
-                     .rope = rope(c.layers[index].rope),
+                     .rope = rope(l.rope),
                      .query_scale = model_.query_scale,
                      .norm = {.kind = c.norm,
                               .eps = c.norm_eps,
                               .weight_offset = c.norm_weight_offset,
                               .all_heads = c.qk_norm == QkNorm::all_heads,
-                              .after_rope = c.qk_norm_after_rope},
+                              .after_rope = c.qk_norm_after_rope,
+                              .values = c.v_norm},
                      .style = c.rope.style,
-                     .clip = c.qkv_clip},
+                     .clip = c.qkv_clip,
+                     .shared_kv = l.kv_of.has_value()},
         prefix + "attn.rope_kv");
-    const ValueId out = value(prefix + "attn.out", c.num_heads * c.head_dim);
+    const ValueId out = value(prefix + "attn.out", c.num_heads * l.head_dim);
     add(plan::Attention{.q = q,
                         .out = out,
-                        .kv_layer = plan::KvLayerId{index},
+                        .kv_layer = model_.layers[index].kv_layer,
                         .num_heads = c.num_heads,
                         .sinks = w.sinks,
                         .scale = c.attention_scale,
                         .softcap = c.attention_softcap,
-                        .window = c.layers[index].window,
+                        .window = l.window,
                         .f16_inputs = fast_prefill()},
         prefix + "attn");
-    return out;
-  }
-
-  // out[:, h] = W_h x[:, h].
-  ValueId head_linear(ValueId x, plan::WeightId weight, const std::string& name) {
-    const uint32_t heads = model_.config.num_heads;
-    const uint32_t rows = model_.weights.list[plan::index(weight)].rows;
-    const ValueId out = value(name, rows);
-    add(plan::ExpertLinear{.x = x,
-                           .routes = {},
-                           .weight = weight,
-                           .out = out,
-                           .num_experts = heads,
-                           .top_k = heads,
-                           .f16_inputs = f16_inputs(weight)},
-        name);
     return out;
   }
 
@@ -317,12 +358,12 @@ class Builder {
     const ValueId k_rope = linear(x, w.k_rope, name + "k_rope");
     const uint32_t head_dim = l.kv_rank + l.rope_dim;
     const ValueId q = value(name + "q", c.num_heads * head_dim);
-    add(plan::LatentKv{.q_latent = head_linear(q_nope, w.heads.k, name + "q_latent"),
+    add(plan::LatentKv{.q_latent = part_linear(q_nope, w.heads.k, c.num_heads, name + "q_latent"),
                        .q_rope = q_rope,
                        .latent = latent,
                        .k_rope = k_rope,
                        .out = q,
-                       .kv_layer = plan::KvLayerId{index},
+                       .kv_layer = model_.layers[index].kv_layer,
                        .num_heads = c.num_heads,
                        .rope = *model_.rope,
                        .style = c.rope.style},
@@ -330,12 +371,12 @@ class Builder {
     const ValueId out = value(name + "out", c.num_heads * l.kv_rank);
     add(plan::Attention{.q = q,
                         .out = out,
-                        .kv_layer = plan::KvLayerId{index},
+                        .kv_layer = model_.layers[index].kv_layer,
                         .num_heads = c.num_heads,
                         .scale = c.attention_scale,
                         .f16_inputs = fast_prefill()},
         prefix + "attn");
-    return head_linear(out, w.heads.v, name + "v");
+    return part_linear(out, w.heads.v, c.num_heads, name + "v");
   }
 
   // The head works on the columns that want logits, always in the decode class.
@@ -355,12 +396,8 @@ class Builder {
     add(plan::Sample{.logits = logits}, "head.sample");
   }
 
-  const Model& model_;
-  const PlanOptions& options_;
-  plan::Plan plan_;
-  std::map<ValueId, ValueId> quantised_;
-  KernelClass kernel_class_ = KernelClass::decode;
-  Rows rows_ = Rows::columns;
+  std::optional<ValueId> per_layer_;  // each layer's own embedding of the tokens
+  std::optional<ValueId> rest_;       // the residual streams but the first
 };
 
 }  // namespace

@@ -58,10 +58,9 @@ void check_latent(const LatentConfig& latent, uint32_t head_dim) {
   }
 }
 
-void check_rope(const RopeConfig& rope, const ModelConfig& c) {
-  if (rope.rotary_dim == 0 || rope.rotary_dim % 2 != 0 || rope.rotary_dim > c.head_dim) {
-    fail("rotary_dim is {}, expected an even number up to head_dim {}", rope.rotary_dim,
-         c.head_dim);
+void check_rope(const RopeConfig& rope) {
+  if (rope.rotary_dim == 0 || rope.rotary_dim % 2 != 0) {
+    fail("rotary_dim is {}, expected an even number", rope.rotary_dim);
   }
   if (!(rope.theta > 1.0) || !std::isfinite(rope.theta)) fail("rope_theta is {}", rope.theta);
   if (rope.scaling != RopeScaling::none && !(rope.factor > 0.0)) {
@@ -83,11 +82,30 @@ void check_rope(const RopeConfig& rope, const ModelConfig& c) {
   }
 }
 
+void check_layer(const LayerConfig& layer, const ModelConfig& c) {
+  expect_range("num_kv_heads", layer.num_kv_heads, 4096);
+  expect_range("head_dim", layer.head_dim, 4096);
+  const bool own_network = !layer.experts || c.experts->beside_network;
+  if (own_network) expect_range("intermediate_size", layer.intermediate_size, kMaxDim);
+  if (c.num_heads % layer.num_kv_heads != 0) {
+    fail("num_heads {} is not a multiple of num_kv_heads {}", c.num_heads, layer.num_kv_heads);
+  }
+  if (layer.head_dim % 2 != 0) fail("head_dim {} is odd", layer.head_dim);
+  if (c.latent) check_latent(*c.latent, layer.head_dim);
+  if (layer.rope == LayerRope::none) return;
+  ensure(layer.rope == LayerRope::global || c.local_rope.has_value(),
+         "layers with a local rope have its config");
+  const RopeConfig& rope = layer.rope == LayerRope::global ? c.rope : *c.local_rope;
+  if (rope.rotary_dim > layer.head_dim) {
+    fail("rotary_dim {} is above head_dim {}", rope.rotary_dim, layer.head_dim);
+  }
+}
+
 }  // namespace
 
 std::string_view scaling_name(RopeScaling scaling) {
-  static constexpr std::array<std::string_view, 5> kNames = {"none", "linear", "llama3", "yarn",
-                                                             "longrope"};
+  static constexpr std::array<std::string_view, 6> kNames = {"none", "linear",   "llama3",
+                                                             "yarn", "longrope", "proportional"};
   return kNames[static_cast<size_t>(scaling)];
 }
 
@@ -117,19 +135,20 @@ plan::Activation activation_from_name(std::string_view name) {
   return row->second;
 }
 
+std::optional<uint32_t> shared_size(const ModelConfig& config, uint32_t LayerConfig::*size) {
+  if (config.layers.empty()) return {};
+  const uint32_t first = config.layers[0].*size;
+  const bool same = std::ranges::all_of(
+      config.layers, [&](const LayerConfig& layer) { return layer.*size == first; });
+  return same ? std::optional(first) : std::nullopt;
+}
+
 void check(const ModelConfig& c) {
   expect_range("vocab_size", c.vocab_size, kMaxDim);
   expect_range("hidden_size", c.hidden_size, kMaxDim);
-  expect_range("intermediate_size", c.intermediate_size, kMaxDim);
   expect_range("num_layers", c.num_layers, kMaxLayers);
   expect_range("num_heads", c.num_heads, 4096);
-  expect_range("num_kv_heads", c.num_kv_heads, 4096);
-  expect_range("head_dim", c.head_dim, 4096);
   expect_range("max_position_embeddings", c.max_position_embeddings, 1U << 28);
-  if (c.num_heads % c.num_kv_heads != 0) {
-    fail("num_heads {} is not a multiple of num_kv_heads {}", c.num_heads, c.num_kv_heads);
-  }
-  if (c.head_dim % 2 != 0) fail("head_dim {} is odd", c.head_dim);
   if (!(c.norm_eps >= 0.0F) || !std::isfinite(c.norm_eps)) fail("norm_eps is {}", c.norm_eps);
   for (const float scale :
        {c.attention_scale, c.embedding_scale, c.residual_scale, c.logit_scale}) {
@@ -139,14 +158,37 @@ void check(const ModelConfig& c) {
     if (!(limit >= 0.0F) || !std::isfinite(limit)) fail("a soft cap or clip is {}", limit);
   }
   if (c.experts) check_experts(*c.experts);
-  if (c.latent) check_latent(*c.latent, c.head_dim);
-  check_rope(c.rope, c);
-  if (c.local_rope) check_rope(*c.local_rope, c);
+  check_rope(c.rope);
+  if (c.local_rope) check_rope(*c.local_rope);
   if (c.query_scale_beta != 0.0F && c.query_scale_context == 0) {
     fail("query scaling needs original_max_position_embeddings");
   }
   if (c.layers.size() != c.num_layers) {
     fail("{} layers are described, expected {}", c.layers.size(), c.num_layers);
+  }
+  if ((c.layer_scales || c.per_layer_dim != 0) && !c.post_norms) {
+    fail("layers with scales or embeddings of their own need norms after their parts");
+  }
+  if (c.streams) expect_range("num_streams", c.streams->count, 64);
+  if (c.streams && (c.per_layer_dim == 0 || c.streams->count < 2)) {
+    fail("{} streams with layers' embeddings of {} elements", c.streams->count, c.per_layer_dim);
+  }
+  if (c.laurel_rank > kMaxDim) fail("laurel_rank is {}", c.laurel_rank);
+  if (uint64_t{c.per_layer_dim} * c.num_layers > kMaxDim) {
+    fail("per_layer_dim is {} in {} layers", c.per_layer_dim, c.num_layers);
+  }
+  for (uint32_t i = 0; i < c.num_layers; ++i) {
+    const LayerConfig& layer = c.layers[i];
+    check_layer(layer, c);
+    if (!layer.kv_of) continue;
+    const uint32_t source = *layer.kv_of;
+    if (source >= i || c.layers[source].kv_of || c.latent) {
+      fail("layer {} takes the keys and values of layer {}", i, source);
+    }
+    if (c.layers[source].num_kv_heads != layer.num_kv_heads ||
+        c.layers[source].head_dim != layer.head_dim) {
+      fail("layer {} has other heads than layer {}, whose keys and values it takes", i, source);
+    }
   }
 }
 

@@ -12,7 +12,7 @@
 
 namespace wisp::model {
 
-enum class RopeScaling : uint8_t { none, linear, llama3, yarn, longrope };
+enum class RopeScaling : uint8_t { none, linear, llama3, yarn, longrope, proportional };
 
 std::string_view scaling_name(RopeScaling scaling);
 
@@ -23,12 +23,13 @@ struct RopeConfig {
   plan::RopeStyle style = plan::RopeStyle::half;
   RopeScaling scaling = RopeScaling::none;
   double factor = 1.0;
-  uint32_t original_context = 0;                // positions the model was trained on before scaling
-  double low_freq_factor = 1.0;                 // llama3
-  double high_freq_factor = 4.0;                // llama3
-  double beta_fast = 32.0;                      // yarn
-  double beta_slow = 1.0;                       // yarn
-  bool truncate = true;                         // yarn: whole-number correction range
+  double proportion = 1.0;        // proportional: of the pairs that turn, the first ones
+  uint32_t original_context = 0;  // positions the model was trained on before scaling
+  double low_freq_factor = 1.0;   // llama3
+  double high_freq_factor = 4.0;  // llama3
+  double beta_fast = 32.0;        // yarn
+  double beta_slow = 1.0;         // yarn
+  bool truncate = true;           // yarn: whole-number correction range
   std::optional<double> attention_factor = {};  // yarn: overrides the one computed from the factor
   std::optional<double> mscale = {};            // yarn
   std::optional<double> mscale_all_dim = {};    // yarn
@@ -43,9 +44,16 @@ std::string_view norm_name(plan::NormKind norm);
 std::string_view layer_rope_name(LayerRope rope);
 
 struct LayerConfig {
-  uint32_t window = 0;  // sliding window in tokens, 0: all
+  uint32_t num_kv_heads = 0;
+  uint32_t head_dim = 0;
+  uint32_t intermediate_size = 0;  // of its own network, if it has one
+  uint32_t window = 0;             // sliding window in tokens, 0: all
   LayerRope rope = LayerRope::global;
-  bool experts = false;  // the feed-forward network is one of experts (ModelConfig::experts)
+  bool experts = false;         // the feed-forward network is one of experts (ModelConfig::experts)
+  bool keys_as_values = false;  // without a v_proj the values are what k_proj gives
+  std::optional<float> gate_cutoff = {};  // of its own network, see plan::Glu
+  // The earlier layer whose keys and values it attends to; absent: it makes its own.
+  std::optional<uint32_t> kv_of = {};
 };
 
 // How a checkpoint holds the matrices of experts.
@@ -67,19 +75,32 @@ struct ExpertsConfig {
   bool correction_bias = false;  // added to the scores for the choice only
   bool normalise = false;        // the weights of the chosen add up to `scale`
   float scale = 1.0F;
+  bool fused_gate_up = false;  // a tensor for gate and up
+  bool expert_scales = false;  // each expert's weight is multiplied by a number of its own
+  // The layer's own network runs beside, each between norms of its own, and the router reads the
+  // residual stream, normalised and times router_scale.
+  bool beside_network = false;
+  float router_scale = 1.0F;
   uint32_t num_groups = 1;
   uint32_t top_groups = 1;
   plan::GroupScore group_score = plan::GroupScore::best;
 };
 
-// Multi-head latent attention: keys and values of all heads are made of one latent. head_dim is
-// nope_dim + rope_dim.
+// Multi-head latent attention: keys and values of all heads are made of one latent. Layers'
+// head_dim is nope_dim + rope_dim.
 struct LatentConfig {
   uint32_t q_rank = 0;     // of the latent that queries are made of; 0: of the hidden state itself
   uint32_t kv_rank = 0;    // elements of the latent
   uint32_t nope_dim = 0;   // elements of a head that do not rotate
   uint32_t rope_dim = 0;   // those that do
   uint32_t value_dim = 0;  // of a head
+};
+
+// A residual of several streams (AltUp, see plan::StreamMatch), of which layers work on the first.
+// Layers then have embeddings of their own, which are added to the others.
+struct StreamsConfig {
+  uint32_t count = 0;
+  ExpertLayout layout = ExpertLayout::single;  // of the matrices that make and join the others
 };
 
 // How q and k are normalised.
@@ -108,11 +129,8 @@ struct ModelConfig {
   std::string family;  // name of the Arch
   uint32_t vocab_size = 0;
   uint32_t hidden_size = 0;
-  uint32_t intermediate_size = 0;
   uint32_t num_layers = 0;
   uint32_t num_heads = 0;
-  uint32_t num_kv_heads = 0;
-  uint32_t head_dim = 0;
   uint32_t max_position_embeddings = 0;
   plan::NormKind norm = plan::NormKind::rms;
   float norm_eps = 0.0F;
@@ -123,6 +141,7 @@ struct ModelConfig {
   bool sub_norms = false;           // before o_proj and down_proj
   QkNorm qk_norm = QkNorm::none;
   bool qk_norm_after_rope = false;
+  bool v_norm = false;  // of each head, without weights
   QkvLayout qkv_layout = QkvLayout::separate;
   Residual residual = Residual::sequential;
   plan::Activation activation = plan::Activation::silu;
@@ -133,6 +152,8 @@ struct ModelConfig {
   float glu_up_offset = 0.0F;
   std::optional<ExpertsConfig> experts;
   std::optional<LatentConfig> latent;
+  std::optional<StreamsConfig> streams;
+  uint32_t laurel_rank = 0;       // of a projection of low rank beside attention (LAuReL); 0: none
   bool attention_sinks = false;   // a score for each head that takes part in the softmax
   bool transposed = false;        // projections are stored [columns, rows]
   uint32_t num_extra_layers = 0;  // layers behind the last one that only drafting takes
@@ -144,6 +165,8 @@ struct ModelConfig {
   float logit_softcap = 0.0F;
   float embedding_scale = 1.0F;
   float residual_scale = 1.0F;  // of what attention and feed-forward network add
+  bool layer_scales = false;    // what a layer gives is multiplied by a number of its own
+  uint32_t per_layer_dim = 0;   // elements of a token's own embedding for each layer; 0: none
   float logit_scale = 1.0F;
   RopeConfig rope;
   std::optional<RopeConfig> local_rope;  // of layers that say so
@@ -153,18 +176,24 @@ struct ModelConfig {
   std::vector<LayerConfig> layers;  // num_layers of them
 };
 
+// A size that all layers have; nullopt where they differ.
+std::optional<uint32_t> shared_size(const ModelConfig& config, uint32_t LayerConfig::*size);
+
 // Calls visit(name, value) for each field, in order; inspect and tests use it. Values are integers,
-// floats, bools or strings; per-layer fields are summed up by the caller.
+// floats, bools or strings; what layers differ in is summed up by the caller.
 template <typename Visit>
 void visit_fields(const ModelConfig& c, Visit&& visit) {
   visit("family", c.family);
   visit("vocab_size", c.vocab_size);
+  const auto visit_shared = [&](std::string_view name, uint32_t LayerConfig::*size) {
+    if (const auto value = shared_size(c, size)) visit(name, *value);
+  };
   visit("hidden_size", c.hidden_size);
-  visit("intermediate_size", c.intermediate_size);
+  visit_shared("intermediate_size", &LayerConfig::intermediate_size);
   visit("num_layers", c.num_layers);
   visit("num_heads", c.num_heads);
-  visit("num_kv_heads", c.num_kv_heads);
-  visit("head_dim", c.head_dim);
+  visit_shared("num_kv_heads", &LayerConfig::num_kv_heads);
+  visit_shared("head_dim", &LayerConfig::head_dim);
   visit("max_position_embeddings", c.max_position_embeddings);
   visit("norm", norm_name(c.norm));
   visit("norm_eps", c.norm_eps);
@@ -174,6 +203,9 @@ void visit_fields(const ModelConfig& c, Visit&& visit) {
   if (c.logit_softcap != 0.0F) visit("logit_softcap", c.logit_softcap);
   if (c.embedding_scale != 1.0F) visit("embedding_scale", c.embedding_scale);
   if (c.residual_scale != 1.0F) visit("residual_scale", c.residual_scale);
+  if (c.per_layer_dim != 0) visit("per_layer_dim", c.per_layer_dim);
+  if (c.streams) visit("num_streams", c.streams->count);
+  if (c.laurel_rank != 0) visit("laurel_rank", c.laurel_rank);
   if (c.logit_scale != 1.0F) visit("logit_scale", c.logit_scale);
   if (c.qkv_clip != 0.0F) visit("qkv_clip", c.qkv_clip);
   if (c.latent) {

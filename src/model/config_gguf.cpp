@@ -38,9 +38,9 @@ void read_scaling(const GgufFields& fields, RopeConfig& rope) {
   rope.attention_factor = amplitude;
 }
 
-void read_rope(const GgufFields& fields, ModelConfig& c) {
+void read_rope(const GgufFields& fields, uint32_t head_dim, ModelConfig& c) {
   c.rope.theta = fields.get_number("rope.freq_base").value_or(10000.0);
-  c.rope.rotary_dim = fields.get_uint("rope.dimension_count").value_or(c.head_dim);
+  c.rope.rotary_dim = fields.get_uint("rope.dimension_count").value_or(head_dim);
   read_scaling(fields, c.rope);
   c.rope.original_context =
       fields.get_uint("rope.scaling.original_context_length").value_or(c.max_position_embeddings);
@@ -78,6 +78,33 @@ const std::string* GgufFields::find_string(std::string_view key) const {
   return metadata_.find_string(full(key));
 }
 
+const std::vector<bool>* GgufFields::find_bools(std::string_view key) const {
+  return metadata_.find_bools(full(key));
+}
+
+const std::vector<double>* GgufFields::find_floats(std::string_view key) const {
+  return metadata_.find_floats(full(key));
+}
+
+std::vector<uint32_t> GgufFields::get_per_layer(std::string_view key, uint32_t num_layers,
+                                                uint32_t usual) const {
+  const auto value = metadata_.values().find(full(key));
+  const bool list = value != metadata_.values().end() &&
+                    std::holds_alternative<std::vector<int64_t>>(value->second);
+  if (!list) return std::vector<uint32_t>(num_layers, get_uint(key).value_or(usual));
+  const auto& numbers = std::get<std::vector<int64_t>>(value->second);
+  if (numbers.size() != num_layers) {
+    fail("metadata key '{}' has {} numbers, expected one for each of {} layers", full(key),
+         numbers.size(), num_layers);
+  }
+  std::vector<uint32_t> result;
+  result.reserve(numbers.size());
+  for (const int64_t number : numbers) {
+    result.push_back(checked_cast<uint32_t>(number, full(key)));
+  }
+  return result;
+}
+
 uint32_t GgufFields::require_uint(std::string_view key) const {
   const std::optional<uint32_t> value = get_uint(key);
   if (!value) fail("metadata key '{}' is missing", full(key));
@@ -88,17 +115,16 @@ ModelConfig read_gguf_config(const GgufFields& fields) {
   ModelConfig c;
   c.vocab_size = fields.get_uint("vocab_size").value_or(0);
   c.hidden_size = fields.require_uint("embedding_length");
-  c.intermediate_size = fields.require_uint("feed_forward_length");
   c.num_layers = fields.require_uint("block_count");
   c.num_heads = fields.require_uint("attention.head_count");
-  c.num_kv_heads = fields.get_uint("attention.head_count_kv").value_or(c.num_heads);
   if (c.num_heads == 0) fail("metadata key '{}.attention.head_count' is 0", fields.arch());
   if (c.num_layers > 4096) fail("metadata key '{}.block_count' is {}", fields.arch(), c.num_layers);
-  c.head_dim = fields.get_uint("attention.key_length").value_or(c.hidden_size / c.num_heads);
-  const uint32_t value_dim = fields.get_uint("attention.value_length").value_or(c.head_dim);
-  if (value_dim != c.head_dim && !fields.get_uint("attention.kv_lora_rank")) {
+  const uint32_t head_dim =
+      fields.get_uint("attention.key_length").value_or(c.hidden_size / c.num_heads);
+  const uint32_t value_dim = fields.get_uint("attention.value_length").value_or(head_dim);
+  if (value_dim != head_dim && !fields.get_uint("attention.kv_lora_rank")) {
     fail("{}.attention.value_length {} differs from the key length {}: not supported",
-         fields.arch(), value_dim, c.head_dim);
+         fields.arch(), value_dim, head_dim);
   }
   c.max_position_embeddings = fields.require_uint("context_length");
   std::optional<double> eps = fields.get_number("attention.layer_norm_rms_epsilon");
@@ -106,10 +132,19 @@ ModelConfig read_gguf_config(const GgufFields& fields) {
   c.norm_eps = static_cast<float>(eps.value_or(1e-6));
   c.attention_scale =
       static_cast<float>(get_nonzero(fields, "attention.scale")
-                             .value_or(1.0 / std::sqrt(static_cast<double>(c.head_dim))));
-  read_rope(fields, c);
+                             .value_or(1.0 / std::sqrt(static_cast<double>(head_dim))));
+  read_rope(fields, head_dim, c);
+  const std::vector<uint32_t> kv_heads =
+      fields.get_per_layer("attention.head_count_kv", c.num_layers, c.num_heads);
+  const std::vector<uint32_t> ffn_sizes =
+      fields.get_per_layer("feed_forward_length", c.num_layers, 0);
   const uint32_t window = fields.get_uint("attention.sliding_window").value_or(0);
-  c.layers.assign(c.num_layers, LayerConfig{.window = window});
+  for (uint32_t i = 0; i < c.num_layers; ++i) {
+    c.layers.push_back({.num_kv_heads = kv_heads[i],
+                        .head_dim = head_dim,
+                        .intermediate_size = ffn_sizes[i],
+                        .window = window});
+  }
   return c;
 }
 
@@ -117,7 +152,9 @@ void read_gguf_experts(const GgufFields& fields, ModelConfig& c) {
   ExpertsConfig& e = c.experts.emplace();
   e.num_experts = fields.require_uint("expert_count");
   e.top_k = fields.require_uint("expert_used_count");
-  e.intermediate_size = fields.get_uint("expert_feed_forward_length").value_or(c.intermediate_size);
+  std::optional<uint32_t> size = fields.get_uint("expert_feed_forward_length");
+  if (!size) size = fields.get_uint("feed_forward_length");
+  e.intermediate_size = size.value_or(0);
   e.layout = ExpertLayout::stacked;
   for (LayerConfig& layer : c.layers) layer.experts = true;
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "formats/metadata.h"
 #include "model/config.h"
@@ -21,7 +22,12 @@ class GgufFields {
   std::optional<double> get_number(std::string_view key) const;
   std::optional<bool> get_bool(std::string_view key) const;
   const std::string* find_string(std::string_view key) const;
+  const std::vector<bool>* find_bools(std::string_view key) const;
+  const std::vector<double>* find_floats(std::string_view key) const;
   uint32_t require_uint(std::string_view key) const;
+  // A number for each layer: a list has them, one number holds for all, none is `usual`.
+  std::vector<uint32_t> get_per_layer(std::string_view key, uint32_t num_layers,
+                                      uint32_t usual) const;
   const formats::Metadata& metadata() const { return metadata_; }
 
  private:

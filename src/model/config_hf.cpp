@@ -1,6 +1,7 @@
 #include "model/config_hf.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -22,24 +23,11 @@ std::string shown(const json& value) {
 RopeScaling scaling_from_name(std::string_view name) {
   if (name == "default" || name == "none") return RopeScaling::none;
   if (name == "su") return RopeScaling::longrope;  // its older name
-  for (const RopeScaling s :
-       {RopeScaling::linear, RopeScaling::llama3, RopeScaling::yarn, RopeScaling::longrope}) {
+  for (const RopeScaling s : {RopeScaling::linear, RopeScaling::llama3, RopeScaling::yarn,
+                              RopeScaling::longrope, RopeScaling::proportional}) {
     if (name == scaling_name(s)) return s;
   }
   fail("rope type '{}' is not supported", name);
-}
-
-std::vector<double> numbers(const JsonFields& fields, std::string_view key) {
-  const json* list = fields.find(key);
-  if (list == nullptr) return {};
-  std::vector<double> result;
-  if (!list->is_array())
-    fail("field '{}': expected a list of numbers, found {}", key, shown(*list));
-  for (const json& item : *list) {
-    if (!item.is_number()) fail("field '{}': expected numbers, found {}", key, shown(item));
-    result.push_back(item.get<double>());
-  }
-  return result;
 }
 
 // `r` is rope_parameters (with rope_theta inside), or the older rope_scaling.
@@ -57,7 +45,7 @@ void read_scaling(const JsonFields& r, RopeConfig& rope) {
   if (rope.scaling == RopeScaling::none) return;
   rope.original_context =
       r.get_uint("original_max_position_embeddings").value_or(rope.original_context);
-  if (rope.scaling == RopeScaling::longrope) {
+  if (rope.scaling == RopeScaling::longrope || rope.scaling == RopeScaling::proportional) {
     rope.factor = r.get_number("factor").value_or(1.0);
   } else {
     rope.factor = r.require_number("factor");
@@ -70,18 +58,34 @@ void read_scaling(const JsonFields& r, RopeConfig& rope) {
   rope.attention_factor = r.get_number("attention_factor");
   rope.mscale = r.get_number("mscale");
   rope.mscale_all_dim = r.get_number("mscale_all_dim");
-  rope.short_factors = numbers(r, "short_factor");
-  rope.long_factors = numbers(r, "long_factor");
+  rope.short_factors = r.get_numbers("short_factor");
+  rope.long_factors = r.get_numbers("long_factor");
+}
+
+// The parameters of a type of layers, where there are any; `partial` is what holds without.
+void read_parameters(const json* own, double partial, uint32_t head_dim, RopeConfig& rope) {
+  if (own != nullptr) {
+    partial = JsonFields(*own).get_number("partial_rotary_factor").value_or(partial);
+  }
+  if (!(partial > 0.0 && partial <= 1.0)) {
+    fail("partial_rotary_factor is {}, expected 0 to 1", partial);
+  }
+  rope.rotary_dim = static_cast<uint32_t>(head_dim * partial);
+  if (own == nullptr) return;
+  read_scaling(JsonFields(*own), rope);
+  if (rope.scaling != RopeScaling::proportional) return;
+  rope.rotary_dim = head_dim;
+  rope.proportion = partial;
 }
 
 // rope_parameters hold for all layers, or there are some for each type of layer.
-void read_rope(const JsonFields& fields, ModelConfig& c) {
+void read_rope(const JsonFields& fields, uint32_t head_dim, ModelConfig& c) {
   RopeConfig& rope = c.rope;
   rope.theta =
       fields.get_number(fields.first_of({"rope_theta", "rotary_emb_base"})).value_or(10000.0);
   rope.original_context =
       fields.get_uint("original_max_position_embeddings").value_or(c.max_position_embeddings);
-  double partial =
+  const double partial =
       fields.get_number(fields.first_of({"partial_rotary_factor", "rotary_pct"})).value_or(1.0);
   const std::string_view key = fields.first_of({"rope_parameters", "rope_scaling"});
   const json* added = fields.find("rope_scaling");  // beside rope_parameters it goes before them
@@ -99,29 +103,30 @@ void read_rope(const JsonFields& fields, ModelConfig& c) {
   const json* global = of_type("full_attention");
   const json* local = of_type("sliding_attention");
   if (global == nullptr) global = parameters;
-  if (global != nullptr)
-    partial = JsonFields(*global).get_number("partial_rotary_factor").value_or(partial);
-  if (!(partial > 0.0 && partial <= 1.0)) {
-    fail("partial_rotary_factor is {}, expected 0 to 1", partial);
-  }
-  rope.rotary_dim = static_cast<uint32_t>(c.head_dim * partial);
-  if (local != nullptr) read_scaling(JsonFields(*local), c.local_rope.emplace(rope));
-  if (global != nullptr) read_scaling(JsonFields(*global), rope);
+  if (local != nullptr) read_parameters(local, partial, head_dim, c.local_rope.emplace(rope));
+  read_parameters(global, partial, head_dim, rope);
   if (added == nullptr || added == parameters) return;
   if (!added->is_object())
     fail("field 'rope_scaling': expected an object, found {}", shown(*added));
   read_scaling(JsonFields(*added), rope);
 }
 
-// layer_types names each layer; without it a sliding_window holds for all.
-void read_layers(const JsonFields& fields, ModelConfig& c) {
-  const uint32_t window = fields.get_uint("sliding_window").value_or(0);
+// layer_types names each layer; without it a sliding_window holds for all, as do the sizes.
+void read_layers(const JsonFields& fields, uint32_t head_dim, ModelConfig& c) {
+  const LayerConfig usual = {
+      .num_kv_heads = fields.get_uint(fields.first_of({"num_key_value_heads", "num_kv_heads"}))
+                          .value_or(c.num_heads),
+      .head_dim = head_dim,
+      .window = fields.get_uint("sliding_window").value_or(0)};
+  const std::vector<uint32_t> sizes = fields.get_per_layer(
+      fields.first_of({"intermediate_size", "ffn_hidden_size", "n_inner"}), c.num_layers, 0);
   const json* types = fields.find("layer_types");
   if (types != nullptr && (!types->is_array() || types->size() != c.num_layers)) {
     fail("field 'layer_types': expected a list of {} names", c.num_layers);
   }
   for (uint32_t i = 0; i < c.num_layers; ++i) {
-    LayerConfig layer{.window = window};
+    LayerConfig layer = usual;
+    layer.intermediate_size = sizes[i];
     if (types != nullptr) {
       const json& type = (*types)[i];
       if (type == "full_attention") {
@@ -132,6 +137,15 @@ void read_layers(const JsonFields& fields, ModelConfig& c) {
     }
     c.layers.push_back(layer);
   }
+}
+
+uint32_t layer_number(std::string_view text, uint32_t num_layers) {
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number >= num_layers) {
+    fail("field 'per_layer_config': '{}' is not one of {} layers", text, num_layers);
+  }
+  return number;
 }
 
 }  // namespace
@@ -193,6 +207,33 @@ std::vector<uint32_t> JsonFields::get_uints(std::string_view key) const {
   return result;
 }
 
+std::vector<double> JsonFields::get_numbers(std::string_view key) const {
+  const json* list = find(key);
+  std::vector<double> result;
+  if (list == nullptr) return result;
+  if (!list->is_array())
+    fail("field '{}': expected a list of numbers, found {}", key, shown(*list));
+  for (const json& item : *list) {
+    if (!item.is_number()) fail("field '{}': expected numbers, found {}", key, shown(item));
+    result.push_back(item.get<double>());
+  }
+  return result;
+}
+
+std::vector<uint32_t> JsonFields::get_per_layer(std::string_view key, uint32_t num_layers,
+                                                uint32_t usual) const {
+  const json* value = find(key);
+  if (value == nullptr || !value->is_array()) {
+    return std::vector<uint32_t>(num_layers, get_uint(key).value_or(usual));
+  }
+  const std::vector<uint32_t> result = get_uints(key);
+  if (result.size() != num_layers) {
+    fail("field '{}' has {} numbers, expected one for each of {} layers", key, result.size(),
+         num_layers);
+  }
+  return result;
+}
+
 uint32_t JsonFields::require_uint(std::string_view key) const {
   const std::optional<uint32_t> value = get_uint(key);
   if (!value) fail("field '{}' is missing", key);
@@ -219,16 +260,11 @@ ModelConfig read_hf_config(const JsonFields& fields) {
   }
   c.vocab_size = fields.require_uint("vocab_size");
   c.hidden_size = fields.require_uint(fields.first_of({"hidden_size", "n_embd"}));
-  c.intermediate_size =
-      fields.get_uint(fields.first_of({"intermediate_size", "ffn_hidden_size", "n_inner"}))
-          .value_or(0);
   c.num_layers = fields.require_uint(fields.first_of({"num_hidden_layers", "n_layer"}));
   c.num_heads = fields.require_uint(fields.first_of({"num_attention_heads", "n_head"}));
-  c.num_kv_heads = fields.get_uint(fields.first_of({"num_key_value_heads", "num_kv_heads"}))
-                       .value_or(c.num_heads);
   if (c.num_heads == 0) fail("field 'num_attention_heads' is 0");
   if (c.num_layers > 4096) fail("field 'num_hidden_layers' is {}", c.num_layers);
-  c.head_dim = fields.get_uint("head_dim").value_or(c.hidden_size / c.num_heads);
+  const uint32_t head_dim = fields.get_uint("head_dim").value_or(c.hidden_size / c.num_heads);
   c.max_position_embeddings =
       fields.get_uint(fields.first_of({"max_position_embeddings", "n_positions"})).value_or(2048);
   c.norm_eps =
@@ -240,21 +276,43 @@ ModelConfig read_hf_config(const JsonFields& fields) {
       fields.first_of({"hidden_activation", "hidden_act", "activation_function", "activation"});
   c.activation = activation_from_name(fields.get_string(activation).value_or("silu"));
   c.tie_word_embeddings = fields.get_bool("tie_word_embeddings").value_or(false);
-  c.attention_scale = 1.0F / std::sqrt(static_cast<float>(c.head_dim));
+  c.attention_scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
   c.num_extra_layers = fields.get_uint("num_nextn_predict_layers").value_or(0);
   if (c.num_extra_layers > 64) fail("field 'num_nextn_predict_layers' is {}", c.num_extra_layers);
-  read_rope(fields, c);
-  read_layers(fields, c);
+  read_rope(fields, head_dim, c);
+  read_layers(fields, head_dim, c);
   return c;
+}
+
+void read_hf_single_layers(const JsonFields& fields, ModelConfig& c) {
+  const json* all = fields.find("per_layer_config");
+  if (all == nullptr) return;
+  if (!all->is_object()) {
+    fail("field 'per_layer_config': expected an object, found {}", shown(*all));
+  }
+  for (const auto& [number, own] : all->items()) {
+    LayerConfig& layer = c.layers[layer_number(number, c.num_layers)];
+    if (!own.is_object()) {
+      fail("field 'per_layer_config.{}': expected an object, found {}", number, shown(own));
+    }
+    for (const auto& [key, value] : own.items()) {
+      uint32_t* size = key == "head_dim"              ? &layer.head_dim
+                       : key == "num_key_value_heads" ? &layer.num_kv_heads
+                       : key == "intermediate_size"   ? &layer.intermediate_size
+                                                      : nullptr;
+      if (size == nullptr) fail("field 'per_layer_config.{}.{}' is not supported", number, key);
+      *size = JsonFields(own).require_uint(key);
+    }
+  }
 }
 
 void read_hf_experts(const JsonFields& fields, ModelConfig& c) {
   ExpertsConfig& e = c.experts.emplace();
   e.num_experts = fields.require_uint(
       fields.first_of({"num_local_experts", "num_experts", "n_routed_experts"}));
-  e.top_k = fields.require_uint("num_experts_per_tok");
-  e.intermediate_size = fields.get_uint("moe_intermediate_size").value_or(c.intermediate_size);
-  if (c.intermediate_size == 0) c.intermediate_size = e.intermediate_size;
+  e.top_k = fields.require_uint(fields.first_of({"num_experts_per_tok", "top_k_experts"}));
+  e.intermediate_size = fields.get_uint("moe_intermediate_size")
+                            .value_or(fields.get_uint("intermediate_size").value_or(0));
   e.normalise = fields.get_bool("norm_topk_prob").value_or(false);
   for (LayerConfig& layer : c.layers) layer.experts = true;
 }

@@ -25,6 +25,10 @@ class JsonFields {
   std::optional<bool> get_bool(std::string_view key) const;
   std::optional<std::string> get_string(std::string_view key) const;
   std::vector<uint32_t> get_uints(std::string_view key) const;  // empty: absent
+  std::vector<double> get_numbers(std::string_view key) const;  // empty: absent
+  // A number for each layer: a list has them, one number holds for all, none is `usual`.
+  std::vector<uint32_t> get_per_layer(std::string_view key, uint32_t num_layers,
+                                      uint32_t usual) const;
   uint32_t require_uint(std::string_view key) const;
   double require_number(std::string_view key) const;
   const nlohmann::json* find(std::string_view key) const;  // nullptr: absent or null
@@ -41,6 +45,9 @@ nlohmann::json read_json(const std::filesystem::path& path);
 // Fills what all decoder families share; a family's hook adds the rest. Throws Error naming the
 // field.
 ModelConfig read_hf_config(const JsonFields& fields);
+
+// per_layer_config: the sizes that single layers have otherwise, by their numbers.
+void read_hf_single_layers(const JsonFields& fields, ModelConfig& config);
 
 // How many experts there are, and of what size, for families that have them in every layer; the
 // family adds how they are chosen.

@@ -27,6 +27,11 @@ ModelConfig read_config_hf(const formats::Checkpoint& checkpoint) {
     if (!arch.windows) {
       for (LayerConfig& layer : config.layers) layer.window = 0;
     }
+    if (arch.single_layers) {
+      read_hf_single_layers(all, config);
+    } else if (all.has("per_layer_config")) {
+      fail("field 'per_layer_config' is not supported");
+    }
     if (arch.from_hf != nullptr) arch.from_hf(all, config);
     return config;
   });
@@ -73,14 +78,16 @@ using Rows = WeightResolver::Rows;
 using RowRange = WeightResolver::RowRange;
 
 // [q heads | k heads | v heads] out of the rows of each KV head: its q heads, k, v.
-std::vector<RowRange> grouped_rows(const ModelConfig& c) {
-  const uint32_t heads = c.num_heads / c.num_kv_heads;
-  const uint32_t group = (heads + 2) * c.head_dim;
+std::vector<RowRange> grouped_rows(uint32_t num_heads, const LayerConfig& layer) {
+  const uint32_t heads = num_heads / layer.num_kv_heads;
+  const uint32_t group = (heads + 2) * layer.head_dim;
   std::vector<RowRange> order;
-  for (uint32_t g = 0; g < c.num_kv_heads; ++g) order.push_back({g * group, heads * c.head_dim});
+  for (uint32_t g = 0; g < layer.num_kv_heads; ++g) {
+    order.push_back({g * group, heads * layer.head_dim});
+  }
   for (const uint32_t part : {heads, heads + 1}) {
-    for (uint32_t g = 0; g < c.num_kv_heads; ++g) {
-      order.push_back({g * group + part * c.head_dim, c.head_dim});
+    for (uint32_t g = 0; g < layer.num_kv_heads; ++g) {
+      order.push_back({g * group + part * layer.head_dim, layer.head_dim});
     }
   }
   return order;
@@ -90,12 +97,12 @@ std::vector<RowRange> grouped_rows(const ModelConfig& c) {
 class LayerResolver {
  public:
   LayerResolver(WeightResolver& resolver, const ModelConfig& config, uint32_t layer)
-      : resolver_(resolver), c_(config), layer_(layer) {}
+      : resolver_(resolver), c_(config), l_(config.layers[layer]), layer_(layer) {}
 
   LayerWeights resolve() {
     const Rows o_proj[] = {{Role::o_proj, c_.hidden_size}};
     const Rows down[] = {{Role::down_proj, c_.hidden_size}};
-    const uint32_t out_cols = c_.num_heads * (c_.latent ? c_.latent->value_dim : c_.head_dim);
+    const uint32_t out_cols = c_.num_heads * (c_.latent ? c_.latent->value_dim : l_.head_dim);
     LayerWeights w;
     w.attention_norm = norm(c_.pre_norms, Role::attention_norm, c_.hidden_size);
     if (c_.latent) {
@@ -104,7 +111,7 @@ class LayerResolver {
       w.qkv = qkv();
     }
     w.q_norm = head_norm(Role::q_norm, c_.num_heads);
-    w.k_norm = head_norm(Role::k_norm, c_.num_kv_heads);
+    if (!l_.kv_of) w.k_norm = head_norm(Role::k_norm, l_.num_kv_heads);
     if (c_.attention_sinks) {
       w.sinks = resolver_.bare_vector(Role::attention_sinks, layer_, c_.num_heads);
     }
@@ -113,14 +120,17 @@ class LayerResolver {
     w.attention_post_norm = norm(c_.post_norms, Role::attention_post_norm, c_.hidden_size);
     const bool own_norm = c_.pre_norms && c_.residual != Residual::parallel_shared;
     w.ffn_norm = norm(own_norm, Role::ffn_norm, c_.hidden_size);
-    if (c_.layers[layer_].experts) {
-      w.experts = experts();
-    } else {
+    if (l_.experts) w.experts = experts();
+    if (!l_.experts || c_.experts->beside_network) {
       w.up = up();
-      w.ffn_sub_norm = norm(c_.sub_norms, Role::ffn_sub_norm, c_.intermediate_size);
-      w.down_proj = resolver_.projection(down, layer_, c_.intermediate_size);
+      w.ffn_sub_norm = norm(c_.sub_norms, Role::ffn_sub_norm, l_.intermediate_size);
+      w.down_proj = resolver_.projection(down, layer_, l_.intermediate_size);
     }
     w.ffn_post_norm = norm(c_.post_norms, Role::ffn_post_norm, c_.hidden_size);
+    if (c_.per_layer_dim != 0) w.per_layer = per_layer();
+    if (c_.streams) w.streams = streams(c_.streams->count);
+    if (c_.laurel_rank != 0) w.laurel = laurel();
+    if (c_.layer_scales) w.scale = resolver_.bare_number(Role::layer_scale, layer_);
     return w;
   }
 
@@ -132,25 +142,32 @@ class LayerResolver {
   }
 
   Projection qkv() {
-    const uint32_t q_rows = c_.num_heads * c_.head_dim;
-    const uint32_t kv_rows = c_.num_kv_heads * c_.head_dim;
+    const uint32_t q_rows = c_.num_heads * l_.head_dim;
+    const uint32_t kv_rows = l_.num_kv_heads * l_.head_dim;
     // Some files of a family have one tensor, some three.
     const bool one =
         c_.qkv_layout != QkvLayout::separate &&
         (resolver_.has(Role::qkv_proj, layer_) || !resolver_.has(Role::q_proj, layer_));
     switch (one ? c_.qkv_layout : QkvLayout::separate) {
       case QkvLayout::separate: {
-        const Rows rows[] = {
-            {Role::q_proj, q_rows}, {Role::k_proj, kv_rows}, {Role::v_proj, kv_rows}};
-        return resolver_.projection(rows, layer_, c_.hidden_size);
+        const bool keys_twice = l_.keys_as_values && !resolver_.has(Role::v_proj, layer_);
+        const Rows rows[] = {{Role::q_proj, q_rows},
+                             {Role::k_proj, kv_rows},
+                             {keys_twice ? Role::k_proj : Role::v_proj, kv_rows}};
+        if (!l_.kv_of) return resolver_.projection(rows, layer_, c_.hidden_size);
+        // Some files have the others all the same.
+        for (const Role role : {Role::k_proj, Role::v_proj, Role::k_norm}) {
+          resolver_.ignore(role, layer_);
+        }
+        return resolver_.projection(std::span(rows).first(1), layer_, c_.hidden_size);
       }
       case QkvLayout::stacked: {
         const Rows rows[] = {{Role::qkv_proj, q_rows + 2 * kv_rows}};
         return resolver_.projection(rows, layer_, c_.hidden_size);
       }
       case QkvLayout::grouped:
-        return resolver_.select(Role::qkv_proj, layer_, q_rows + 2 * kv_rows, grouped_rows(c_),
-                                c_.hidden_size);
+        return resolver_.select(Role::qkv_proj, layer_, q_rows + 2 * kv_rows,
+                                grouped_rows(c_.num_heads, l_), c_.hidden_size);
     }
     return {};
   }
@@ -160,12 +177,12 @@ class LayerResolver {
     std::vector<RowRange> nope;
     std::vector<RowRange> rotated;
     for (uint32_t h = 0; h < c_.num_heads; ++h) {
-      nope.push_back({h * c_.head_dim, l.nope_dim});
-      rotated.push_back({h * c_.head_dim + l.nope_dim, l.rope_dim});
+      nope.push_back({h * l_.head_dim, l.nope_dim});
+      rotated.push_back({h * l_.head_dim + l.nope_dim, l.rope_dim});
     }
     const Role q_role = l.q_rank != 0 ? Role::q_b_proj : Role::q_proj;
     const uint32_t q_cols = l.q_rank != 0 ? l.q_rank : c_.hidden_size;
-    const uint32_t q_rows = c_.num_heads * c_.head_dim;
+    const uint32_t q_rows = c_.num_heads * l_.head_dim;
     const RowRange kv[] = {{0, l.kv_rank}};
     const RowRange k[] = {{l.kv_rank, l.rope_dim}};
     LatentWeights w;
@@ -189,22 +206,22 @@ class LayerResolver {
       case QkNorm::none:
         return {};
       case QkNorm::each_head:
-        return resolver_.vector(role, layer_, c_.head_dim);
+        return resolver_.vector(role, layer_, l_.head_dim);
       case QkNorm::own_heads:
-        return resolver_.head_norms(role, layer_, heads, c_.head_dim);
+        return resolver_.head_norms(role, layer_, heads, l_.head_dim);
       case QkNorm::all_heads:
-        return resolver_.vector(role, layer_, heads * c_.head_dim);
+        return resolver_.vector(role, layer_, heads * l_.head_dim);
     }
     return {};
   }
 
   Projection up() {
     if (c_.fused_gate_up) {
-      const Rows rows[] = {{Role::gate_up_proj, 2 * c_.intermediate_size}};
+      const Rows rows[] = {{Role::gate_up_proj, 2 * l_.intermediate_size}};
       return resolver_.projection(rows, layer_, c_.hidden_size);
     }
-    const Rows rows[] = {{Role::gate_proj, c_.intermediate_size},
-                         {Role::up_proj, c_.intermediate_size}};
+    const Rows rows[] = {{Role::gate_proj, l_.intermediate_size},
+                         {Role::up_proj, l_.intermediate_size}};
     return resolver_.projection(std::span(rows).subspan(c_.gated_ffn ? 0 : 1), layer_,
                                 c_.hidden_size);
   }
@@ -219,8 +236,21 @@ class LayerResolver {
     const Rows down[] = {{Role::expert_down, c_.hidden_size}};
     std::span<const Rows> up = gate_up;
     if (!c_.gated_ffn) up = up.subspan(1);
-    if (e.layout == ExpertLayout::transposed_interleaved) up = fused;
+    // Some files of a family have one tensor, some two.
+    const bool one =
+        resolver_.has(Role::expert_gate_up, layer_) || !resolver_.has(Role::expert_gate, layer_);
+    if (e.fused_gate_up && one) up = fused;
     ExpertWeights w;
+    if (e.beside_network) {
+      w.router_norm =
+          NormWeights{.weight = resolver_.bare_vector(Role::router_norm, layer_, c_.hidden_size)};
+      w.norm = norm(true, Role::experts_norm, c_.hidden_size);
+      w.post_norm = norm(true, Role::experts_post_norm, c_.hidden_size);
+      w.network_post_norm = norm(true, Role::network_post_norm, c_.hidden_size);
+    }
+    if (e.expert_scales) {
+      w.scales = resolver_.bare_vector(Role::expert_scales, layer_, e.num_experts);
+    }
     w.router = resolver_.projection(router, layer_, c_.hidden_size);
     if (e.correction_bias) {
       w.correction = resolver_.bare_vector(Role::router_correction, layer_, e.num_experts);
@@ -240,8 +270,37 @@ class LayerResolver {
     return w;
   }
 
+  PerLayerWeights per_layer() {
+    const Rows gate[] = {{Role::per_layer_gate, c_.per_layer_dim}};
+    const Rows proj[] = {{Role::per_layer_proj, c_.hidden_size}};
+    return {.gate = resolver_.projection(gate, layer_, c_.hidden_size),
+            .proj = resolver_.projection(proj, layer_, c_.per_layer_dim),
+            .norm = resolver_.norm(Role::per_layer_norm, layer_, c_.hidden_size, c_.norm)};
+  }
+
+  StreamWeights streams(uint32_t count) {
+    const Rows router[] = {{Role::stream_router, count}};
+    const Rows predict[] = {{Role::stream_predict, count * count}};
+    const Rows correct[] = {{Role::stream_correct, count}};
+    return {
+        .router_norm = resolver_.norm(Role::stream_router_norm, layer_, c_.hidden_size, c_.norm),
+        .router = resolver_.projection(router, layer_, c_.hidden_size),
+        .predict = resolver_.projection(predict, layer_, count),
+        .correct = resolver_.projection(correct, layer_, count),
+        .scale = resolver_.bare_vector(Role::stream_scale, layer_, c_.hidden_size)};
+  }
+
+  LaurelWeights laurel() {
+    const Rows left[] = {{Role::laurel_left, c_.laurel_rank}};
+    const Rows right[] = {{Role::laurel_right, c_.hidden_size}};
+    return {.left = resolver_.projection(left, layer_, c_.hidden_size),
+            .right = resolver_.projection(right, layer_, c_.laurel_rank),
+            .norm = resolver_.norm(Role::laurel_norm, layer_, c_.hidden_size, c_.norm)};
+  }
+
   WeightResolver& resolver_;
   const ModelConfig& c_;
+  const LayerConfig& l_;
   uint32_t layer_;
 };
 
@@ -251,6 +310,22 @@ void resolve_head(WeightResolver& resolver, Model& model) {
   if (c.learned_positions) {
     model.position_embedding =
         resolver.table(Role::position_embedding, c.max_position_embeddings, c.hidden_size);
+  }
+  if (c.per_layer_dim != 0) {
+    const uint32_t width = c.num_layers * c.per_layer_dim;
+    const Rows proj[] = {{Role::per_layer_model_proj, width}};
+    model.per_layer = {
+        .table = resolver.padded_matrix(Role::per_layer_embedding, c.vocab_size, width),
+        .proj = resolver.projection(proj, 0, c.hidden_size),
+        .norm = resolver.norm(Role::per_layer_model_norm, 0, c.per_layer_dim, c.norm)};
+  }
+  if (c.streams) {
+    const auto matrices = [&](Role role) {
+      const Rows rows[] = {{role, c.hidden_size}};
+      return resolver.experts(rows, 0, c.streams->count - 1, c.hidden_size, c.streams->layout);
+    };
+    model.streams = {.proj = matrices(Role::stream_proj),
+                     .unembed = matrices(Role::stream_unembed_proj)};
   }
   if (c.norm_weights)
     model.output_norm = resolver.norm(Role::output_norm, 0, c.hidden_size, c.norm);
@@ -262,15 +337,15 @@ void resolve_head(WeightResolver& resolver, Model& model) {
   }
 }
 
+// `factors` divide the frequencies.
 plan::WeightId add_rope(WeightResolver& resolver, std::string name, RopeConfig rope,
-                        uint32_t context, uint32_t longest) {
+                        uint32_t context, uint32_t longest, std::span<const float> factors) {
   if (longest <= rope.original_context) rope.long_factors = rope.short_factors;
   const uint64_t bytes = uint64_t{context} * rope.rotary_dim * sizeof(float);
   if (bytes > kMaxTableBytes) {
     fail("a context of {} tokens needs a rope table of {} bytes, more than {}", context, bytes,
          kMaxTableBytes);
   }
-  const std::vector<float> factors = resolver.values(Role::rope_factors, 0, rope.rotary_dim / 2);
   return resolver.add_table(std::move(name), context, rope.rotary_dim,
                             rope_table(rope, context, factors));
 }
@@ -282,10 +357,14 @@ void add_tables(WeightResolver& resolver, Model& model, uint32_t context, uint32
   };
   resolver.ignore(Role::rope_factors_short);  // read with the config
   resolver.ignore(Role::rope_factors_long);
-  if (used(LayerRope::global)) model.rope = add_rope(resolver, "rope", c.rope, context, longest);
+  if (used(LayerRope::global)) {
+    const std::vector<float> factors =
+        resolver.values(Role::rope_factors, 0, c.rope.rotary_dim / 2);
+    model.rope = add_rope(resolver, "rope", c.rope, context, longest, factors);
+  }
   if (used(LayerRope::local)) {
     ensure(c.local_rope.has_value(), "layers with a local rope have its config");
-    model.local_rope = add_rope(resolver, "local_rope", *c.local_rope, context, longest);
+    model.local_rope = add_rope(resolver, "local_rope", *c.local_rope, context, longest, {});
   }
   if (c.query_scale_beta != 0.0F) {
     model.query_scale =
@@ -306,10 +385,17 @@ TensorNames tensor_names(const formats::Checkpoint& checkpoint, const Arch& arch
 }  // namespace
 
 std::vector<plan::KvLayer> kv_layers(const ModelConfig& c) {
-  const LatentConfig* l = c.latent ? &*c.latent : nullptr;
-  const plan::KvLayer layer = l != nullptr ? plan::KvLayer{1, l->kv_rank + l->rope_dim, l->kv_rank}
-                                           : plan::KvLayer{c.num_kv_heads, c.head_dim, c.head_dim};
-  return std::vector<plan::KvLayer>(c.num_layers, layer);
+  std::vector<plan::KvLayer> result;
+  for (const LayerConfig& layer : c.layers) {
+    if (layer.kv_of) continue;
+    if (c.latent) {
+      const LatentConfig& l = *c.latent;
+      result.push_back({1, l.kv_rank + l.rope_dim, l.kv_rank});
+    } else {
+      result.push_back({layer.num_kv_heads, layer.head_dim, layer.head_dim});
+    }
+  }
+  return result;
 }
 
 ModelConfig read_config(const formats::Checkpoint& checkpoint) {
@@ -325,8 +411,12 @@ Model load_model(const formats::Checkpoint& checkpoint, const ModelOptions& opti
   const ModelConfig& c = model.config;
   WeightResolver resolver(checkpoint, tensor_names(checkpoint, arch_named(c.family)), c.transposed);
   resolve_head(resolver, model);
+  uint32_t num_kv_layers = 0;
   for (uint32_t i = 0; i < c.num_layers; ++i) {
-    model.layers.push_back(LayerResolver(resolver, c, i).resolve());
+    LayerWeights layer = LayerResolver(resolver, c, i).resolve();
+    layer.kv_layer = c.layers[i].kv_of ? model.layers[*c.layers[i].kv_of].kv_layer
+                                       : plan::KvLayerId{num_kv_layers++};
+    model.layers.push_back(std::move(layer));
   }
   const auto or_all = [&](uint32_t given) {
     return given != 0 ? given : c.max_position_embeddings;

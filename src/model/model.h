@@ -34,12 +34,41 @@ struct ExpertWeights {
   std::optional<Projection> shared_up;
   Projection shared_down;
   std::optional<Projection> shared_gate;
+  std::optional<plan::WeightId> scales;
+  // With the layer's own network beside: the router's norm, and those around both.
+  std::optional<NormWeights> router_norm;
+  std::optional<NormWeights> norm;
+  std::optional<NormWeights> post_norm;
+  std::optional<NormWeights> network_post_norm;
+};
+
+// How a layer adds its own embedding of the token.
+struct PerLayerWeights {
+  Projection gate;
+  Projection proj;
+  NormWeights norm;
+};
+
+// How a layer mixes the streams of the residual before and after its work.
+struct StreamWeights {
+  NormWeights router_norm;
+  Projection router;
+  Projection predict;
+  Projection correct;
+  plan::WeightId scale{};
+};
+
+struct LaurelWeights {
+  Projection left;
+  Projection right;
+  NormWeights norm;
 };
 
 // Weights of one decoder layer. Norms that the family does not have are absent.
 struct LayerWeights {
   std::optional<NormWeights> attention_norm;
-  Projection qkv;
+  plan::KvLayerId kv_layer{};
+  Projection qkv;  // q alone where another layer makes the keys and values
   std::optional<LatentWeights> latent;
   std::optional<plan::WeightId> q_norm;
   std::optional<plan::WeightId> k_norm;
@@ -51,11 +80,29 @@ struct LayerWeights {
   Projection up;  // gate and up side by side with config.gated_ffn
   std::optional<NormWeights> ffn_sub_norm;
   Projection down_proj;
-  std::optional<ExpertWeights> experts;  // in place of up and down_proj
+  std::optional<ExpertWeights> experts;  // in place of up and down_proj, or beside them
   std::optional<NormWeights> ffn_post_norm;
+  std::optional<PerLayerWeights> per_layer;
+  std::optional<StreamWeights> streams;
+  std::optional<LaurelWeights> laurel;
+  float scale = 1.0F;  // of what the layer gives
 };
 
-// What the cache of each layer holds.
+// The embeddings that each layer has of its own: all layers' side by side, and what the layers'
+// common embedding adds to them.
+struct PerLayerEmbedding {
+  plan::WeightId table{};
+  Projection proj;
+  NormWeights norm;
+};
+
+// What makes the streams but the first of an embedding, and what joins them: a matrix for each.
+struct StreamEmbedding {
+  ExpertMatrix proj;
+  ExpertMatrix unembed;
+};
+
+// What the cache of each layer holds that makes keys and values of its own.
 std::vector<plan::KvLayer> kv_layers(const ModelConfig& config);
 
 struct ModelOptions {
@@ -73,6 +120,8 @@ struct Model {
   std::optional<plan::WeightId> position_embedding;
   NormWeights output_norm;
   Projection lm_head;
+  std::optional<PerLayerEmbedding> per_layer;
+  std::optional<StreamEmbedding> streams;
   std::optional<plan::WeightId> rope;
   std::optional<plan::WeightId> local_rope;
   std::optional<plan::WeightId> query_scale;

@@ -72,6 +72,8 @@ double frequency(const RopeConfig& rope, uint32_t pair) {
       return yarn_frequency(rope, pair, freq);
     case RopeScaling::longrope:
       return freq / rope.long_factors[pair];
+    case RopeScaling::proportional:
+      return pair < std::floor(rope.proportion * rope.rotary_dim / 2.0) ? freq / rope.factor : 0.0;
   }
   return freq;
 }

@@ -12,8 +12,8 @@ namespace wisp::model {
 // f32 [positions, rotary_dim]: cos at 2i and sin at 2i + 1 of position * inv_freq[i], times the
 // attention factor of the scaling. Frequencies follow transformers' modeling_rope_utils: linear
 // divides by the factor; llama3 (Llama 3.1) blends by wavelength; yarn (Peng et al. 2023) blends by
-// rotation count. `freq_factors` (GGUF's rope_freqs, rotary_dim / 2 of them, or empty) divide the
-// frequencies on top.
+// rotation count; proportional (Gemma 4) turns only the first pairs. `freq_factors` (GGUF's
+// rope_freqs, rotary_dim / 2 of them, or empty) divide the frequencies on top.
 std::vector<float> rope_table(const RopeConfig& rope, uint32_t positions,
                               std::span<const float> freq_factors);
 

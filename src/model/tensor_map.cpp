@@ -16,7 +16,7 @@ struct Row {
   std::string_view gguf;
 };
 
-constexpr std::array<Row, 43> kRows = {{
+constexpr std::array<Row, 65> kRows = {{
     {Role::token_embedding, "model.embed_tokens", "token_embd"},
     {Role::position_embedding, "", "position_embd"},
     {Role::output_norm, "model.norm", "output_norm"},
@@ -53,7 +53,7 @@ constexpr std::array<Row, 43> kRows = {{
     {Role::router, "model.layers.{}.mlp.gate", "blk.{}.ffn_gate_inp"},
     {Role::router_correction, "model.layers.{}.mlp.gate.e_score_correction_bias",
      "blk.{}.exp_probs_b.bias"},
-    {Role::expert_gate_up, "model.layers.{}.mlp.experts.gate_up_proj", ""},
+    {Role::expert_gate_up, "model.layers.{}.mlp.experts.gate_up_proj", "blk.{}.ffn_gate_up_exps"},
     {Role::expert_gate, "model.layers.{}.mlp.experts.{}.gate_proj", "blk.{}.ffn_gate_exps"},
     {Role::expert_up, "model.layers.{}.mlp.experts.{}.up_proj", "blk.{}.ffn_up_exps"},
     {Role::expert_down, "model.layers.{}.mlp.experts.{}.down_proj", "blk.{}.ffn_down_exps"},
@@ -62,6 +62,31 @@ constexpr std::array<Row, 43> kRows = {{
     {Role::shared_down, "model.layers.{}.mlp.shared_expert.down_proj", "blk.{}.ffn_down_shexp"},
     {Role::shared_expert_gate, "model.layers.{}.mlp.shared_expert_gate",
      "blk.{}.ffn_gate_inp_shexp"},
+    {Role::router_norm, "model.layers.{}.router.scale", "blk.{}.ffn_gate_inp.scale"},
+    {Role::expert_scales, "model.layers.{}.router.per_expert_scale", "blk.{}.ffn_down_exps.scale"},
+    {Role::experts_norm, "model.layers.{}.pre_feedforward_layernorm_2", "blk.{}.pre_ffw_norm_2"},
+    {Role::experts_post_norm, "model.layers.{}.post_feedforward_layernorm_2",
+     "blk.{}.post_ffw_norm_2"},
+    {Role::network_post_norm, "model.layers.{}.post_feedforward_layernorm_1",
+     "blk.{}.post_ffw_norm_1"},
+    {Role::layer_scale, "model.layers.{}.layer_scalar", "blk.{}.layer_output_scale"},
+    {Role::per_layer_embedding, "model.embed_tokens_per_layer", "per_layer_token_embd"},
+    {Role::per_layer_model_proj, "model.per_layer_model_projection", "per_layer_model_proj"},
+    {Role::per_layer_model_norm, "model.per_layer_projection_norm", "per_layer_proj_norm"},
+    {Role::per_layer_gate, "model.layers.{}.per_layer_input_gate", "blk.{}.inp_gate"},
+    {Role::per_layer_proj, "model.layers.{}.per_layer_projection", "blk.{}.proj"},
+    {Role::per_layer_norm, "model.layers.{}.post_per_layer_input_norm", "blk.{}.post_norm"},
+    {Role::stream_proj, "model.altup_projections.{1}", "altup_proj"},
+    {Role::stream_unembed_proj, "model.altup_unembed_projections.{1}", "altup_unembd_proj"},
+    {Role::stream_router, "model.layers.{}.altup.modality_router", "blk.{}.altup_router"},
+    {Role::stream_router_norm, "model.layers.{}.altup.router_norm", "blk.{}.altup_router_norm"},
+    {Role::stream_predict, "model.layers.{}.altup.prediction_coefs", "blk.{}.altup_predict_coef"},
+    {Role::stream_correct, "model.layers.{}.altup.correction_coefs", "blk.{}.altup_correct_coef"},
+    {Role::stream_scale, "model.layers.{}.altup.correct_output_scale",
+     "blk.{}.altup_correct_scale"},
+    {Role::laurel_left, "model.layers.{}.laurel.linear_left", "blk.{}.laurel_l"},
+    {Role::laurel_right, "model.layers.{}.laurel.linear_right", "blk.{}.laurel_r"},
+    {Role::laurel_norm, "model.layers.{}.laurel.post_laurel_norm", "blk.{}.laurel_post_norm"},
 }};
 
 }  // namespace

@@ -54,6 +54,28 @@ enum class Role : uint8_t {
   shared_up,
   shared_down,
   shared_expert_gate,
+  router_norm,
+  expert_scales,
+  experts_norm,  // around the experts, where the layer's own network runs beside them
+  experts_post_norm,
+  network_post_norm,  // of that network
+  layer_scale,
+  per_layer_embedding,
+  per_layer_model_proj,
+  per_layer_model_norm,
+  per_layer_gate,
+  per_layer_proj,
+  per_layer_norm,
+  stream_proj,  // numbered, {1}
+  stream_unembed_proj,
+  stream_router,
+  stream_router_norm,
+  stream_predict,
+  stream_correct,
+  stream_scale,
+  laurel_left,
+  laurel_right,
+  laurel_norm,
 };
 
 // A tensor's name without its ".weight" or ".bias"; {} stands for the layer, a second one for the

@@ -78,6 +78,23 @@ plan::WeightId WeightResolver::matrix(Role role, uint32_t layer, uint32_t rows, 
   return add({full, tensor->dtype, rows, cols}, {tensor->data});
 }
 
+plan::WeightId WeightResolver::padded_matrix(Role role, uint32_t rows, uint32_t cols) {
+  const std::string full = name(role, 0, ".weight");
+  const formats::TensorView* found = checkpoint_.find(full);
+  uint64_t shape[] = {rows, cols};
+  if (found != nullptr && !found->shape.empty()) {
+    shape[0] = std::min<uint64_t>(found->shape[0], rows);
+  }
+  const formats::TensorView* tensor = take(full, shape, true);
+  if (tensor == nullptr) return {};
+  backend::WeightParts parts = {tensor->data};
+  if (shape[0] < rows) {
+    weights_.owned.emplace_back((rows - shape[0]) * formats::row_bytes(tensor->dtype, cols));
+    parts.push_back(weights_.owned.back());
+  }
+  return add({full, tensor->dtype, rows, cols}, std::move(parts));
+}
+
 plan::WeightId WeightResolver::vector(Role role, uint32_t layer, uint32_t size) {
   return vector(name(role, layer, ".weight"), size);
 }
@@ -258,6 +275,12 @@ plan::WeightId WeightResolver::bare_vector(Role role, uint32_t layer, uint32_t s
   return vector(bare_name(role, layer), size);
 }
 
+float WeightResolver::bare_number(Role role, uint32_t layer) {
+  const uint64_t shape[] = {1};
+  const formats::TensorView* tensor = take(bare_name(role, layer), shape, true);
+  return tensor != nullptr ? formats::tensor_to_f32(*tensor)[0] : 0.0F;
+}
+
 std::string WeightResolver::bare_name(Role role, uint32_t layer) const {
   const std::string bare = name(role, layer, "");
   return checkpoint_.find(bare) != nullptr ? bare : bare + ".weight";
@@ -425,7 +448,9 @@ void WeightResolver::ignore_layer(uint32_t layer) {
   }
 }
 
-void WeightResolver::ignore(Role role) { used_.insert(name(role, 0, ".weight")); }
+void WeightResolver::ignore(Role role, uint32_t layer) {
+  used_.insert(name(role, layer, ".weight"));
+}
 
 Weights WeightResolver::finish() && {
   for (const formats::TensorView& tensor : checkpoint_.tensors()) {

@@ -64,6 +64,9 @@ class WeightResolver {
   // A matrix [rows, cols] in its stored type.
   plan::WeightId matrix(Role role, uint32_t layer, uint32_t rows, uint32_t cols);
 
+  // A matrix of which the last rows may be missing: they are zeros.
+  plan::WeightId padded_matrix(Role role, uint32_t rows, uint32_t cols);
+
   // A matrix as f32: a table that kernels index.
   plan::WeightId table(Role role, uint32_t rows, uint32_t cols);
 
@@ -104,8 +107,9 @@ class WeightResolver {
   ExpertMatrix experts(std::span<const Rows> roles, uint32_t layer, uint32_t num_experts,
                        uint32_t cols, ExpertLayout layout);
 
-  // A vector whose tensor's name has no suffix.
+  // A vector whose tensor's name has no suffix, and one number of such a name.
   plan::WeightId bare_vector(Role role, uint32_t layer, uint32_t size);
+  float bare_number(Role role, uint32_t layer);
 
   // The values of an optional tensor; empty when there is none.
   std::vector<float> values(Role role, uint32_t layer, uint32_t size);
@@ -118,7 +122,7 @@ class WeightResolver {
   Projection head(uint32_t rows, uint32_t cols);
 
   // Counts a tensor, or all of a layer, as used though no plan reads it.
-  void ignore(Role role);
+  void ignore(Role role, uint32_t layer = 0);
   void ignore_layer(uint32_t layer);
 
   // Throws Error naming the missing tensors, those of a wrong shape, and those nobody asked for.

@@ -16,9 +16,13 @@ void append(std::vector<Id>& list, const std::optional<Id>& id) {
 
 std::string_view op_kind(const OpBody& body) {
   static constexpr std::array<std::string_view, std::variant_size_v<OpBody>> kNames = {
-      "embed",     "norm",          "add",     "quantize",      "linear",  "rope_kv",
-      "latent_kv", "attention",     "glu",     "activate",      "softcap", "gate",
-      "route",     "expert_linear", "combine", "select_logits", "sample"};
+      "embed",         "norm",           "add",
+      "quantize",      "linear",         "rope_kv",
+      "latent_kv",     "attention",      "glu",
+      "activate",      "softcap",        "gate",
+      "route",         "expert_linear",  "combine",
+      "stream_match",  "stream_predict", "stream_correct",
+      "select_logits", "sample"};
   return kNames[body.index()];
 }
 
@@ -45,6 +49,15 @@ std::vector<ValueId> inputs(const OpBody& body) {
                           append(list, op.routes);
                           return list;
                         },
+                        [](const StreamMatch& op) {
+                          return std::vector<ValueId>{op.first, op.rest};
+                        },
+                        [](const StreamPredict& op) {
+                          return std::vector<ValueId>{op.first, op.rest, op.coefs};
+                        },
+                        [](const StreamCorrect& op) {
+                          return std::vector<ValueId>{op.first, op.rest, op.y, op.coefs};
+                        },
                         [](const LatentKv& op) {
                           return std::vector<ValueId>{op.q_latent, op.q_rope, op.latent, op.k_rope};
                         },
@@ -61,6 +74,12 @@ std::vector<ValueId> inputs(const OpBody& body) {
 std::vector<ValueId> outputs(const OpBody& body) {
   return std::visit(Overloaded{
                         [](const Sample&) { return std::vector<ValueId>{}; },
+                        [](const StreamPredict& op) {
+                          return std::vector<ValueId>{op.out, op.out_rest};
+                        },
+                        [](const StreamCorrect& op) {
+                          return std::vector<ValueId>{op.out, op.out_rest, op.scaled};
+                        },
                         [](const Linear& op) {
                           std::vector<ValueId> list = {op.out};
                           if (op.norm) list.push_back(op.norm->out);
@@ -99,6 +118,7 @@ std::vector<WeightId> weights(const OpBody& body) {
                           return list;
                         },
                         [](const LatentKv& op) { return std::vector<WeightId>{op.rope}; },
+                        [](const StreamCorrect& op) { return std::vector<WeightId>{op.scale}; },
                         [](const Attention& op) {
                           std::vector<WeightId> list;
                           append(list, op.sinks);
@@ -107,6 +127,7 @@ std::vector<WeightId> weights(const OpBody& body) {
                         [](const Route& op) {
                           std::vector<WeightId> list;
                           append(list, op.bias);
+                          append(list, op.expert_scales);
                           return list;
                         },
                         [](const ExpertLinear& op) {

@@ -26,7 +26,7 @@ constexpr uint32_t index(Id id) {
 // the step holds beside them: that is what keeps a request's bits independent of the batch.
 enum class KernelClass : uint8_t { prefill, decode };
 
-enum class Activation : uint8_t { silu, gelu_tanh, gelu_erf, relu, relu_squared };
+enum class Activation : uint8_t { silu, gelu_tanh, gelu_erf, relu, relu_squared, sigmoid };
 
 // Which two elements of a head one rotation takes: (i, i + dim/2) or (2i, 2i + 1).
 enum class RopeStyle : uint8_t { half, interleaved };
@@ -58,12 +58,13 @@ struct Norm {
   uint32_t group = 0;
 };
 
-// out = a + scale * b.
+// out = out_scale * (a + scale * b); a b whose width divides that of a repeats.
 struct Add {
   ValueId a;
   ValueId b;
   ValueId out;
   float scale = 1.0F;
+  float out_scale = 1.0F;
 };
 
 // Blocks of 32 elements become int8: d = max|x| / 127, q = round(x / d) (q = 0 where d = 0). `out`
@@ -109,12 +110,13 @@ struct HeadNorm {
   float weight_offset = 0.0F;
   bool all_heads = false;   // all heads of q are one group, all of k another
   bool after_rope = false;  // else before it
+  bool values = false;      // v too, each head by itself, without weights (rms only)
 };
 
 // Takes a column's heads as the projections made them, [q heads | k heads | v heads] side by side:
 // clips all to +-clip (clip > 0), normalises q and k (when weights are given), rotates them by the
 // column's position, scales q by query_scale[position], writes q to `out` and k, v to the KV pages
-// of the layer.
+// of the layer. With `shared_kv` another RopeKv writes those pages, and qkv has the q heads alone.
 struct RopeKv {
   ValueId qkv;  // [.., (num_heads + num_kv_heads) * head_dim + num_kv_heads * value_dim]
   ValueId out;  // [.., num_heads * head_dim]
@@ -129,6 +131,7 @@ struct RopeKv {
   HeadNorm norm = {};
   RopeStyle style = RopeStyle::half;
   float clip = 0.0F;
+  bool shared_kv = false;
 };
 
 // Multi-head latent attention (DeepSeek-V2, 2024): what the cache keeps of a column is one latent
@@ -166,7 +169,8 @@ struct Attention {
 
 // Of each of `groups` parts of a row, which are [gate | up]: out = act(gate) * (up + up_offset).
 // With limit > 0 gate is at most limit and up within +-limit first; silu is gate *
-// sigmoid(alpha * gate).
+// sigmoid(alpha * gate). With a cutoff gate is first what it exceeds the mean of its part's gates
+// by more than cutoff of their standard deviations, else 0 (Gemma 3n's sparsity).
 struct Glu {
   ValueId x;  // [.., 2 * width of out]
   ValueId out;
@@ -175,6 +179,7 @@ struct Glu {
   float alpha = 1.0F;
   float limit = 0.0F;
   float up_offset = 0.0F;
+  std::optional<float> cutoff = {};
 };
 
 // out = act(x).
@@ -191,11 +196,13 @@ struct Softcap {
   float cap = 1.0F;
 };
 
-// out = x * sigmoid(gate); a gate of width 1 holds for the whole row.
+// out[:, i] = x[:, x_offset + i] * act(gate[:, i]); a gate of width 1 holds for the whole row.
 struct Gate {
   ValueId x;
   ValueId gate;
   ValueId out;
+  Activation activation = Activation::sigmoid;
+  uint32_t x_offset = 0;
 };
 
 enum class RouterScore : uint8_t { softmax, sigmoid };
@@ -206,7 +213,7 @@ enum class GroupScore : uint8_t { best, best_two };
 // Chooses top_k of the experts for each column: those of the largest score + bias, the lower number
 // where two are equal, best first. With num_groups > 1 only experts of the top_groups best groups,
 // which are neighbours, are chosen from. Their weights are their scores (without bias), divided by
-// their sum with `normalise`, times `scale`.
+// their sum with `normalise`, times `scale` and expert_scales[expert].
 struct Route {
   ValueId logits;  // [.., num_experts]
   ValueId out;     // [.., 2 * top_k]: the experts' numbers, then their weights
@@ -218,6 +225,7 @@ struct Route {
   GroupScore group_score = GroupScore::best;
   bool normalise = false;
   float scale = 1.0F;
+  std::optional<WeightId> expert_scales = {};  // f32 [num_experts]
 };
 
 // For each chosen expert s of a column, a matrix e of its own: out[:, s, i] = bias[e, i] +
@@ -243,6 +251,40 @@ struct Combine {
   float scale = 1.0F;
 };
 
+// A residual of n streams (AltUp, Baykal et al. 2023) is two values: the first stream, on which the
+// layers work, and the others side by side. s_0 is the first, s_1, s_2, ... the others.
+
+// out = s_p * rms(s_0) / sqrt(max(mean(s_p^2), floor)) of each other stream, side by side; with
+// `mean` the mean of s_0 and these.
+struct StreamMatch {
+  ValueId first;  // [.., width]
+  ValueId rest;   // [.., (n - 1) * width]
+  ValueId out;
+  float floor = 0.0F;
+  bool mean = false;
+};
+
+// Of all streams q: out_q = s_q + sum over p of coefs[q * n + p] * s_p.
+struct StreamPredict {
+  ValueId first;
+  ValueId rest;
+  ValueId coefs;     // [.., n * n]
+  ValueId out;       // the first stream
+  ValueId out_rest;  // the others
+};
+
+// Of all streams q: out_q = s_q + (1 + coefs[q]) * (y - s_0); scaled = out_0 * scale.
+struct StreamCorrect {
+  ValueId first;
+  ValueId rest;
+  ValueId y;       // [.., width]
+  ValueId coefs;   // [.., n]
+  WeightId scale;  // f32 [width]
+  ValueId out;
+  ValueId out_rest;
+  ValueId scaled;
+};
+
 // Picks the rows of the columns that want logits: out has one row each, in the step's order. Every
 // later op works on such rows only; a backend may run those ops several times over parts of the
 // rows.
@@ -258,9 +300,9 @@ struct Sample {
   ValueId logits;
 };
 
-using OpBody =
-    std::variant<Embed, Norm, Add, Quantize, Linear, RopeKv, LatentKv, Attention, Glu, Activate,
-                 Softcap, Gate, Route, ExpertLinear, Combine, SelectLogits, Sample>;
+using OpBody = std::variant<Embed, Norm, Add, Quantize, Linear, RopeKv, LatentKv, Attention, Glu,
+                            Activate, Softcap, Gate, Route, ExpertLinear, Combine, StreamMatch,
+                            StreamPredict, StreamCorrect, SelectLogits, Sample>;
 
 struct Op {
   OpBody body;

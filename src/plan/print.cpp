@@ -7,8 +7,8 @@
 namespace wisp::plan {
 namespace {
 
-constexpr std::array<std::string_view, 5> kActivations = {"silu", "gelu_tanh", "gelu_erf", "relu",
-                                                          "relu_squared"};
+constexpr std::array<std::string_view, 6> kActivations = {"silu", "gelu_tanh",    "gelu_erf",
+                                                          "relu", "relu_squared", "sigmoid"};
 
 constexpr std::array<std::string_view, 2> kNormKinds = {"rms", "layer"};
 
@@ -53,6 +53,7 @@ struct Printer {
     value(op.a);
     value(op.b);
     number("scale", op.scale, 1.0F);
+    number("out_scale", op.out_scale, 1.0F);
   }
   void operator()(const Quantize& op) { value(op.x); }
   void operator()(const Linear& op) {
@@ -71,15 +72,17 @@ struct Printer {
     weight("k_norm=", op.k_norm);
     weight("rope=", op.rope);
     weight("query_scale=", op.query_scale);
-    if (op.q_norm || op.k_norm) {
+    if (op.q_norm || op.k_norm || op.norm.values) {
       text += fmt::format(" {}", kNormKinds[static_cast<size_t>(op.norm.kind)]);
       number("eps", op.norm.eps, 0.0F);
       number("weight_offset", op.norm.weight_offset, 0.0F);
       if (op.norm.all_heads) text += " all_heads";
       if (op.norm.after_rope) text += " after_rope";
+      if (op.norm.values) text += " values";
     }
     number("clip", op.clip, 0.0F);
     if (op.rope && op.style == RopeStyle::interleaved) text += " interleaved";
+    if (op.shared_kv) text += " shared_kv";
   }
   void operator()(const LatentKv& op) {
     value(op.q_latent);
@@ -106,10 +109,35 @@ struct Printer {
     number("alpha", op.alpha, 1.0F);
     number("limit", op.limit, 0.0F);
     number("up_offset", op.up_offset, 0.0F);
+    if (op.cutoff) text += fmt::format(" cutoff={}", *op.cutoff);
+  }
+  void operator()(const StreamMatch& op) {
+    value(op.first);
+    value(op.rest);
+    number("floor", op.floor, 0.0F);
+    if (op.mean) text += " mean";
+  }
+  void operator()(const StreamPredict& op) {
+    value(op.first);
+    value(op.rest);
+    value(op.coefs);
+    text += fmt::format(" rest=%{}", index(op.out_rest));
+  }
+  void operator()(const StreamCorrect& op) {
+    value(op.first);
+    value(op.rest);
+    value(op.y);
+    value(op.coefs);
+    weight("scale=", op.scale);
+    text += fmt::format(" rest=%{} scaled=%{}", index(op.out_rest), index(op.scaled));
   }
   void operator()(const Gate& op) {
     value(op.x);
     value(op.gate);
+    if (op.activation != Activation::sigmoid) {
+      text += fmt::format(" {}", kActivations[static_cast<size_t>(op.activation)]);
+    }
+    number("x_offset", op.x_offset, 0U);
   }
   void operator()(const Route& op) {
     value(op.logits);
@@ -122,6 +150,7 @@ struct Printer {
     }
     if (op.normalise) text += " normalise";
     number("scale", op.scale, 1.0F);
+    weight("expert_scales=", op.expert_scales);
   }
   void operator()(const ExpertLinear& op) {
     value(op.x);

@@ -172,9 +172,10 @@ class Verifier {
 
   void check_op(const Add& op) const {
     for (const ValueId id : {op.a, op.b, op.out}) expect_f32(id);
-    expect_width(op.b, (*this)[op.a].width);
+    if ((*this)[op.a].width % (*this)[op.b].width != 0) expect_width(op.b, (*this)[op.a].width);
     expect_width(op.out, (*this)[op.a].width);
     expect_finite(op.scale, "scale");
+    expect_finite(op.out_scale, "out_scale");
   }
 
   void check_op(const Quantize& op) const {
@@ -207,13 +208,15 @@ class Verifier {
     expect_f32(op.out);
     expect_heads(op.num_heads, kv);
     expect_width(op.out, uint64_t{op.num_heads} * kv.head_dim);
-    expect_width(op.qkv, uint64_t{op.num_heads + kv.num_kv_heads} * kv.head_dim +
-                             uint64_t{kv.num_kv_heads} * kv.value_dim);
+    const uint64_t kv_width = uint64_t{kv.num_kv_heads} * (kv.head_dim + kv.value_dim);
     const uint32_t q_width = op.num_heads * kv.head_dim;
+    expect_width(op.qkv, q_width + (op.shared_kv ? 0 : kv_width));
+    if (op.shared_kv && op.k_norm) fail("k_norm without keys");
     const uint32_t k_width = kv.num_kv_heads * kv.head_dim;
     expect_groups(op.q_norm, op.norm.all_heads ? q_width : kv.head_dim, q_width, "q_norm");
     expect_groups(op.k_norm, op.norm.all_heads ? k_width : kv.head_dim, k_width, "k_norm");
-    if (op.q_norm || op.k_norm) expect_eps(op.norm.eps);
+    if (op.q_norm || op.k_norm || op.norm.values) expect_eps(op.norm.eps);
+    if (op.norm.values && op.norm.kind != NormKind::rms) fail("values have no layer norm");
     if (!(op.clip >= 0.0F)) fail("clip is {}", op.clip);
     if (op.rope) check_rope(weight(*op.rope), kv.head_dim);
     if (op.query_scale && weight(*op.query_scale).cols != 1)
@@ -276,12 +279,51 @@ class Verifier {
     expect_finite(op.alpha, "alpha");
     expect_finite(op.up_offset, "up_offset");
     if (!(op.limit >= 0.0F)) fail("limit is {}", op.limit);
+    if (op.cutoff) expect_finite(*op.cutoff, "cutoff");
+  }
+
+  // How many streams there are.
+  uint64_t check_streams(ValueId first, ValueId rest) const {
+    expect_f32(first);
+    expect_f32(rest);
+    const uint32_t width = (*this)[first].width;
+    if ((*this)[rest].width % width != 0) {
+      fail("value {} of width {} is not of streams of {}", index(rest), (*this)[rest].width, width);
+    }
+    return 1 + (*this)[rest].width / width;
+  }
+
+  void check_op(const StreamMatch& op) const {
+    check_streams(op.first, op.rest);
+    expect_f32(op.out);
+    expect_width(op.out, (*this)[op.mean ? op.first : op.rest].width);
+    if (!(op.floor >= 0.0F)) fail("floor is {}", op.floor);
+  }
+
+  void check_op(const StreamPredict& op) const {
+    const uint64_t count = check_streams(op.first, op.rest);
+    expect_width(op.coefs, count * count);
+    for (const ValueId id : {op.coefs, op.out, op.out_rest}) expect_f32(id);
+    expect_width(op.out, (*this)[op.first].width);
+    expect_width(op.out_rest, (*this)[op.rest].width);
+  }
+
+  void check_op(const StreamCorrect& op) const {
+    expect_width(op.coefs, check_streams(op.first, op.rest));
+    for (const ValueId id : {op.y, op.coefs, op.out, op.out_rest, op.scaled}) expect_f32(id);
+    for (const ValueId id : {op.y, op.out, op.scaled}) expect_width(id, (*this)[op.first].width);
+    expect_width(op.out_rest, (*this)[op.rest].width);
+    expect_vector(op.scale, (*this)[op.first].width, "scale");
   }
 
   void check_op(const Gate& op) const {
-    check_elements(op.x, op.out);
-    expect_f32(op.gate);
-    if ((*this)[op.gate].width != 1) expect_width(op.gate, (*this)[op.x].width);
+    for (const ValueId id : {op.x, op.gate, op.out}) expect_f32(id);
+    const uint32_t width = (*this)[op.out].width;
+    if ((*this)[op.gate].width != 1) expect_width(op.gate, width);
+    if (uint64_t{op.x_offset} + width > (*this)[op.x].width) {
+      fail("elements {}..{} of value {} of width {}", op.x_offset, uint64_t{op.x_offset} + width,
+           index(op.x), (*this)[op.x].width);
+    }
   }
 
   void check_op(const Route& op) const {
@@ -290,6 +332,7 @@ class Verifier {
     expect_f32(op.out);
     expect_width(op.out, uint64_t{2} * op.top_k);
     expect_vector(op.bias, experts, "bias");
+    expect_vector(op.expert_scales, experts, "expert_scales");
     expect_finite(op.scale, "scale");
     if (op.num_groups == 0 || experts % op.num_groups != 0) {
       fail("{} groups of {} experts", op.num_groups, experts);

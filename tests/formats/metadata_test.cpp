@@ -17,6 +17,7 @@ Metadata sample() {
   metadata.set("ints", std::vector<int64_t>{1, 2});
   metadata.set("floats", std::vector<double>{0.5});
   metadata.set("strings", std::vector<std::string>{"a", "b"});
+  metadata.set("bools", std::vector<bool>{true, false});
   return metadata;
 }
 
@@ -32,6 +33,7 @@ TEST(Metadata, TypedAccess) {
   EXPECT_EQ(*metadata.find_ints("ints"), (std::vector<int64_t>{1, 2}));
   EXPECT_EQ(*metadata.find_floats("floats"), std::vector<double>{0.5});
   EXPECT_EQ(metadata.find_strings("strings")->back(), "b");
+  EXPECT_EQ(*metadata.find_bools("bools"), (std::vector<bool>{true, false}));
 }
 
 TEST(Metadata, MissingKeys) {
@@ -44,6 +46,7 @@ TEST(Metadata, MissingKeys) {
   EXPECT_EQ(metadata.find_strings("x"), nullptr);
   EXPECT_EQ(metadata.find_ints("x"), nullptr);
   EXPECT_EQ(metadata.find_floats("x"), nullptr);
+  EXPECT_EQ(metadata.find_bools("x"), nullptr);
 }
 
 TEST(Metadata, WrongTypesNameTheKey) {

@@ -45,7 +45,7 @@ std::string error_of(const json& config) {
 TEST(ConfigHf, ReadsTheOlderForm) {
   const ModelConfig c = read(llama_config());
   EXPECT_EQ(c.family, "llama");
-  EXPECT_EQ(c.head_dim, 16U);
+  EXPECT_EQ(c.layers[1].head_dim, 16U);
   EXPECT_EQ(c.rope.theta, 50000.0);
   EXPECT_EQ(c.rope.rotary_dim, 16U);
   EXPECT_EQ(c.rope.style, plan::RopeStyle::half);
@@ -162,7 +162,7 @@ TEST(ConfigHf, OtherNamesOfTheSameFields) {
     "n_positions": 128})"));
   EXPECT_EQ(c.hidden_size, 64U);
   EXPECT_EQ(c.num_layers, 3U);
-  EXPECT_EQ(c.intermediate_size, 256U);
+  EXPECT_EQ(c.layers[0].intermediate_size, 256U);
   EXPECT_EQ(c.max_position_embeddings, 128U);
   EXPECT_FLOAT_EQ(c.norm_eps, 1e-5F);
   EXPECT_EQ(c.layers[0].rope, LayerRope::none);
@@ -233,6 +233,148 @@ TEST(ConfigHf, WindowsOnlyWhereTheFamilyHasThem) {
   EXPECT_EQ(read(config).layers[1].window, 0U);  // without use_sliding_window
 }
 
+json gemma4_config() {
+  json config = llama_config();
+  config.erase("rope_theta");
+  config["model_type"] = "gemma4_text";
+  config["head_dim"] = 16;
+  config["num_hidden_layers"] = 6;
+  config["layer_types"] = {"sliding_attention", "sliding_attention", "full_attention",
+                           "sliding_attention", "sliding_attention", "full_attention"};
+  config["hidden_size_per_layer_input"] = 0;
+  return config;
+}
+
+// Files of before per_layer_config name the sizes of layers without a window.
+TEST(ConfigHf, Gemma4HasSizesOfLayersWithoutAWindow) {
+  json config = gemma4_config();
+  config["global_head_dim"] = 32;
+  config["num_global_key_value_heads"] = 1;
+  EXPECT_EQ(read(config).layers[5].num_kv_heads, 2U);  // only with keys as values
+  config["attention_k_eq_v"] = true;
+  const ModelConfig c = read(config);
+  EXPECT_EQ(c.layers[0].head_dim, 16U);
+  EXPECT_EQ(c.layers[0].num_kv_heads, 2U);
+  EXPECT_FALSE(c.layers[0].keys_as_values);
+  EXPECT_EQ(c.layers[5].head_dim, 32U);
+  EXPECT_EQ(c.layers[5].num_kv_heads, 1U);
+  EXPECT_TRUE(c.layers[5].keys_as_values);
+  EXPECT_EQ(c.local_rope->rotary_dim, 16U);
+  EXPECT_EQ(c.local_rope->scaling, RopeScaling::none);
+  EXPECT_EQ(c.rope.rotary_dim, 32U);
+  EXPECT_EQ(c.rope.scaling, RopeScaling::proportional);
+  EXPECT_EQ(c.rope.proportion, 0.25);
+  EXPECT_EQ(kv_layers(c).size(), 6U);
+}
+
+TEST(ConfigHf, Gemma4SharesKeysAndValuesByTypeOfLayer) {
+  json config = gemma4_config();
+  config["global_head_dim"] = 32;
+  config["num_kv_shared_layers"] = 3;
+  config["use_double_wide_mlp"] = true;
+  const ModelConfig c = read(config);
+  EXPECT_FALSE(c.layers[2].kv_of);
+  EXPECT_EQ(c.layers[3].kv_of, 1U);
+  EXPECT_EQ(c.layers[4].kv_of, 1U);
+  EXPECT_EQ(c.layers[5].kv_of, 2U);
+  EXPECT_EQ(c.layers[2].intermediate_size, 96U);
+  EXPECT_EQ(c.layers[3].intermediate_size, 192U);
+  EXPECT_EQ(kv_layers(c).size(), 3U);
+  EXPECT_EQ(kv_layers(c)[2].head_dim, 32U);
+  config["num_kv_shared_layers"] = 4;
+  EXPECT_NE(error_of(config).find("layer 2 has no earlier layer"), std::string::npos);
+  config["num_kv_shared_layers"] = 7;
+  EXPECT_NE(error_of(config).find("7 of 6 layers share"), std::string::npos);
+}
+
+TEST(ConfigHf, Gemma4RefusesWhatItDoesNotDo) {
+  struct Case {
+    const char* field;
+    json value;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"use_bidirectional_attention", "all", "'use_bidirectional_attention': 'all'"},
+      {"hidden_size_per_layer_input", 8, "'vocab_size_per_layer_input'"},
+      {"per_layer_config", {{"2", {{"head_dim", 32}}}}, "layers of one type have heads of 32"},
+      {"rope_parameters",
+       {{"full_attention", {{"rope_type", "linear"}, {"factor", 2.0}}},
+        {"sliding_attention", {{"rope_type", "default"}}}},
+       "rope type 'linear' is not supported"},
+      {"rope_parameters", {{"rope_type", "default"}}, "'rope_parameters.sliding_attention'"},
+  };
+  for (const Case& c : cases) {
+    json config = gemma4_config();
+    config[c.field] = c.value;
+    EXPECT_NE(error_of(config).find(c.message), std::string::npos)
+        << c.field << ": " << error_of(config);
+  }
+}
+
+TEST(ConfigHf, SingleLayersHaveOtherSizes) {
+  json config = gemma4_config();
+  config["per_layer_config"] = {
+      {"2", {{"head_dim", 32}, {"num_key_value_heads", 1}, {"intermediate_size", 128}}},
+      {"5", {{"head_dim", 32}}}};
+  const ModelConfig c = read(config);
+  EXPECT_EQ(c.layers[0].head_dim, 16U);
+  EXPECT_EQ(c.layers[2].head_dim, 32U);
+  EXPECT_EQ(c.layers[2].num_kv_heads, 1U);
+  EXPECT_EQ(c.layers[2].intermediate_size, 128U);
+  EXPECT_EQ(c.layers[5].num_kv_heads, 2U);
+  EXPECT_EQ(shared_size(c, &LayerConfig::head_dim), std::nullopt);
+  config["per_layer_config"] = {{"1", {{"sliding_window", 8}}}};
+  EXPECT_NE(error_of(config).find("'per_layer_config.1.sliding_window' is not supported"),
+            std::string::npos)
+      << error_of(config);
+  for (const char* layer : {"6", "-1", "x", ""}) {
+    config["per_layer_config"] = {{layer, json::object()}};
+    EXPECT_NE(error_of(config).find("field 'per_layer_config'"), std::string::npos) << layer;
+  }
+  json other = llama_config();
+  other["per_layer_config"] = {{"1", {{"head_dim", 32}}}};
+  EXPECT_NE(error_of(other).find("'per_layer_config' is not supported"), std::string::npos);
+}
+
+TEST(ConfigHf, Gemma3nHasSizesAndCutoffsOfEachLayer) {
+  json config = gemma4_config();
+  config["model_type"] = "gemma3n_text";
+  config["hidden_size_per_layer_input"] = 8;
+  config["num_kv_shared_layers"] = 2;
+  config["intermediate_size"] = {96, 96, 96, 96, 96, 128};
+  config["activation_sparsity_pattern"] = {0.95, 0.5, 0.0, 0.0, 0.0, 0.0};
+  const ModelConfig c = read(config);
+  EXPECT_EQ(c.layers[5].intermediate_size, 128U);
+  EXPECT_NEAR(c.layers[0].gate_cutoff.value(), 1.6448536, 1e-6);
+  EXPECT_NEAR(c.layers[1].gate_cutoff.value(), 0.0, 1e-6);
+  EXPECT_FALSE(c.layers[2].gate_cutoff);
+  EXPECT_EQ(c.layers[4].kv_of, 3U);
+  EXPECT_EQ(c.layers[5].kv_of, 2U);
+  EXPECT_EQ(c.streams->count, 4U);
+  EXPECT_EQ(c.local_rope->theta, 10000.0);
+  EXPECT_EQ(c.rope.theta, 1000000.0);
+
+  struct Case {
+    const char* field;
+    json value;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"altup_active_idx", 1, "altup_active_idx 1 is not supported"},
+      {"altup_correct_scale", false, "'altup_correct_scale': false is not supported"},
+      {"altup_num_inputs", 1, "1 streams"},
+      {"intermediate_size", {96, 96}, "'intermediate_size' has 2 numbers"},
+      {"activation_sparsity_pattern", {0.5}, "'activation_sparsity_pattern' has 1 numbers"},
+      {"activation_sparsity_pattern", {1.0, 0, 0, 0, 0, 0}, "'activation_sparsity_pattern': 1"},
+  };
+  for (const Case& bad : cases) {
+    json spoilt = config;
+    spoilt[bad.field] = bad.value;
+    EXPECT_NE(error_of(spoilt).find(bad.message), std::string::npos)
+        << bad.field << ": " << error_of(spoilt);
+  }
+}
+
 TEST(ConfigHf, ScalingBesideParametersGoesBeforeThem) {
   json config = llama_config();
   config["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 20000.0}};
@@ -285,10 +427,22 @@ TEST(ConfigGguf, ReadsKeysBelowTheArchitecture) {
   formats::Metadata metadata = gguf_metadata();
   metadata.set("llama.rope.freq_base", 50000.0);
   const ModelConfig c = read(metadata);
-  EXPECT_EQ(c.head_dim, 16U);
+  EXPECT_EQ(c.layers[1].head_dim, 16U);
   EXPECT_EQ(c.rope.theta, 50000.0);
   EXPECT_EQ(c.vocab_size, 0U);
   EXPECT_THROW(read_gguf_config(GgufFields(metadata, "qwen2")), Error);
+}
+
+TEST(ConfigGguf, ListsGiveEachLayerItsSize) {
+  formats::Metadata metadata = gguf_metadata();
+  metadata.set("llama.attention.head_count_kv", std::vector<int64_t>{4, 1});
+  metadata.set("llama.feed_forward_length", std::vector<int64_t>{96, 192});
+  const ModelConfig c = read(metadata);
+  EXPECT_EQ(c.layers[0].num_kv_heads, 4U);
+  EXPECT_EQ(c.layers[1].num_kv_heads, 1U);
+  EXPECT_EQ(c.layers[1].intermediate_size, 192U);
+  metadata.set("llama.feed_forward_length", std::vector<int64_t>{96, 192, 96});
+  EXPECT_THROW(read(metadata), Error);
 }
 
 TEST(ConfigGguf, AFactorAloneIsLinearScaling) {

@@ -41,6 +41,22 @@ TEST(Rope, Llama3KeepsFastPairsAndStretchesSlowOnes) {
   EXPECT_NEAR(table[64 + 63], slow, slow * 1e-5);
 }
 
+TEST(Rope, ProportionalTurnsTheFirstPairs) {
+  const RopeConfig rope{.theta = 10000.0,
+                        .rotary_dim = 16,
+                        .scaling = RopeScaling::proportional,
+                        .factor = 2.0,
+                        .proportion = 0.25};
+  const std::vector<float> table = rope_table(rope, 4, {});
+  const float* row = &table[3 * 16];
+  EXPECT_FLOAT_EQ(row[1], std::sin(1.5F));
+  EXPECT_FLOAT_EQ(row[3], std::sin(1.5F * static_cast<float>(std::pow(10000.0, -2.0 / 16.0))));
+  for (int pair = 2; pair < 8; ++pair) {
+    EXPECT_EQ(row[2 * pair], 1.0F);
+    EXPECT_EQ(row[2 * pair + 1], 0.0F);
+  }
+}
+
 TEST(Rope, YarnAttentionFactorScalesTheTable) {
   RopeConfig rope{
       .rotary_dim = 16, .scaling = RopeScaling::yarn, .factor = 4.0, .original_context = 16};

@@ -14,18 +14,19 @@ namespace {
 
 using formats::TensorView;
 
-const std::filesystem::path kLlama =
-    std::filesystem::path(WISP_SOURCE_DIR) / "tests/data/models/llama";
+const std::filesystem::path kModels = std::filesystem::path(WISP_SOURCE_DIR) / "tests/data/models";
+const std::filesystem::path kLlama = kModels / "llama";
 
-// Copies the llama fixture's config and the tensors that `change` leaves in its list, then loads
-// the result.
-Model load_changed(void (*change)(std::vector<TensorView>&)) {
+// Copies the fixture's config and the tensors that `change` leaves in its list, then loads the
+// result.
+Model load_changed(void (*change)(std::vector<TensorView>&),
+                   const std::filesystem::path& fixture = kLlama) {
   static std::vector<std::byte> spare(1 << 20);
-  const auto source = formats::Checkpoint::open(kLlama);
+  const auto source = formats::Checkpoint::open(fixture);
   std::vector<TensorView> tensors(source.tensors().begin(), source.tensors().end());
   change(tensors);
   const std::filesystem::path& folder = temporary_folder();
-  std::filesystem::copy_file(kLlama / "config.json", folder / "config.json",
+  std::filesystem::copy_file(fixture / "config.json", folder / "config.json",
                              std::filesystem::copy_options::overwrite_existing);
   for (TensorView& t : tensors) {
     const uint64_t bytes = formats::tensor_bytes(t.dtype, t.shape);
@@ -121,6 +122,38 @@ TEST(Weights, LayersForDraftingAreLeftAlone) {
   formats::write_safetensors(folder / "model.safetensors", tensors);
   const auto checkpoint = formats::Checkpoint::open(folder);
   EXPECT_EQ(load_model(checkpoint, {}).layers.size(), 3U);
+}
+
+// The last two layers take the keys and values of the first two; files may have theirs all the
+// same.
+TEST(Weights, LayersThatShareKeysAndValuesHaveNone) {
+  const auto add_unused = [](std::vector<TensorView>& tensors) {
+    TensorView unused = named(tensors, "model.layers.0.self_attn.k_proj.weight");
+    unused.name = "model.layers.2.self_attn.k_proj.weight";
+    tensors.push_back(unused);
+  };
+  const Model model = load_changed(add_unused, kModels / "gemma3n");
+  ASSERT_EQ(model.layers.size(), 4U);
+  EXPECT_EQ(model.resources.kv_layers.size(), 2U);
+  EXPECT_EQ(model.layers[2].kv_layer, model.layers[0].kv_layer);
+  EXPECT_EQ(model.layers[3].kv_layer, model.layers[1].kv_layer);
+  EXPECT_NE(model.layers[1].kv_layer, model.layers[0].kv_layer);
+  EXPECT_EQ(model.layers[0].qkv.rows, 128U);
+  EXPECT_EQ(model.layers[2].qkv.rows, 64U);
+  EXPECT_FALSE(model.layers[2].k_norm);
+}
+
+// Tokens of images have none.
+TEST(Weights, MissingRowsOfLayersEmbeddingsAreZeros) {
+  const auto drop_rows = [](std::vector<TensorView>& tensors) {
+    named(tensors, "model.embed_tokens_per_layer.weight").shape = {280, 32};
+  };
+  const Model model = load_changed(drop_rows, kModels / "gemma3n");
+  const auto table = plan::index(model.per_layer->table);
+  EXPECT_EQ(model.weights.list[table].rows, 288U);
+  ASSERT_EQ(model.weights.parts[table].size(), 2U);
+  EXPECT_EQ(model.weights.parts[table][1].size(), 8U * 32U * 2U);
+  for (const std::byte b : model.weights.parts[table][1]) EXPECT_EQ(b, std::byte{0});
 }
 
 TEST(Weights, MissingTensor) {

@@ -119,6 +119,21 @@ TEST(Verify, AcceptsAndPrintsNormsOfHeadsAndGroups) {
         "= activate %0 gelu_erf", "= softcap %0 cap=30"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
   }
+  // Norms of values; no keys and values but those of another layer.
+  Plan shared = plan;
+  RopeKv& rope = std::get<RopeKv>(shared.ops[2].body);
+  rope.norm.kind = NormKind::rms;
+  rope.norm.values = true;
+  verify(shared, wide_resources());
+  rope.k_norm.reset();
+  rope.shared_kv = true;
+  shared.values[0].width = shared.values[1].width = 32;
+  Resources narrow = wide_resources();
+  for (const size_t w : {0, 1, 2, 3}) narrow.weights[w].cols = 32;
+  for (const size_t v : {3, 4, 5}) shared.values[v].width = 32;
+  verify(shared, narrow);
+  EXPECT_NE(to_string(shared, narrow).find("after_rope values clip=8 shared_kv"), std::string::npos)
+      << to_string(shared, narrow);
   // Weights of each head, or of one for all.
   Plan heads = plan;
   std::get<RopeKv>(heads.ops[2].body).norm.all_heads = false;
@@ -134,7 +149,8 @@ Resources expert_resources() {
   r.weights = {{"route_bias", DType::F32, 1, 8},
                {"up", DType::Q4_0, 512, 64},
                {"up_bias", DType::F32, 1, 512},
-               {"down", DType::Q4_0, 512, 32}};
+               {"down", DType::Q4_0, 512, 32},
+               {"scales", DType::F32, 1, 8}};
   return r;
 }
 
@@ -160,7 +176,8 @@ Plan expert_plan() {
             .top_groups = 2,
             .group_score = GroupScore::best_two,
             .normalise = true,
-            .scale = 2.5F});
+            .scale = 2.5F,
+            .expert_scales = WeightId{4}});
   add(Quantize{ValueId{1}, ValueId{3}});
   add(ExpertLinear{.x = ValueId{3},
                    .routes = ValueId{2},
@@ -197,7 +214,7 @@ TEST(Verify, AcceptsAndPrintsExperts) {
   const std::string text = to_string(plan, expert_resources());
   constexpr const char* kRoute =
       "= route %0 sigmoid top_k=2 bias=route_bias:F32[1, 8] groups=4 top_groups=2 best_two "
-      "normalise scale=2.5";
+      "normalise scale=2.5 expert_scales=scales:F32[1, 8]";
   for (const char* part :
        {kRoute, "= expert_linear %3 %2 up:Q4_0[512, 64] bias=up_bias:F32[1, 512] experts=8",
         "= glu %4 silu groups=2 alpha=1.5 limit=7 up_offset=1",
@@ -207,6 +224,13 @@ TEST(Verify, AcceptsAndPrintsExperts) {
   }
   plan.values[7].width = 64;  // a gate of each element
   verify(plan, expert_resources());
+  Gate& gate = std::get<Gate>(plan.ops[6].body);
+  gate.activation = Activation::gelu_tanh;
+  gate.x_offset = 32;
+  plan.values[7].width = plan.values[9].width = 32;
+  verify(plan, expert_resources());
+  EXPECT_NE(to_string(plan, expert_resources()).find("= gate %8 %7 gelu_tanh x_offset=32"),
+            std::string::npos);
 }
 
 TEST(NumPositions, IsThatOfTheShortestTable) {
@@ -304,6 +328,17 @@ TEST(Verify, NamesWhatIsWrongWithNormsOfHeadsAndGroups) {
          body<RopeKv>(p, 2).norm.all_heads = false;
          r.weights[5].cols = 12;
        }},
+      {"layer norm of values", "values have no layer norm",
+       [](Plan& p, Resources&) { body<RopeKv>(p, 2).norm.values = true; }},
+      {"norm of shared keys", "k_norm without keys",
+       [](Plan& p, Resources& r) {
+         body<RopeKv>(p, 2).shared_kv = true;
+         r.kv_layers[0].head_dim = r.kv_layers[0].value_dim = 16;
+         r.weights[4].cols = 64;
+         p.values[2].width = 64;
+       }},
+      {"keys and values that are another's", "has width 64, expected 32",
+       [](Plan& p, Resources&) { body<RopeKv>(p, 2).shared_kv = true; }},
       {"negative clip", "clip is -1", [](Plan& p, Resources&) { body<RopeKv>(p, 2).clip = -1.0F; }},
       {"clip that is none", "clip is nan",
        [](Plan& p, Resources&) { body<RopeKv>(p, 2).clip = NAN; }},
@@ -332,6 +367,8 @@ TEST(Verify, NamesWhatIsWrongWithExperts) {
        [](Plan& p, Resources&) { body<Route>(p, 0).top_k = 3; }},
       {"router's bias", "bias: route_bias is F32[1, 7], expected F32[1, 8]",
        [](Plan&, Resources& r) { r.weights[0].cols = 7; }},
+      {"experts' scales", "expert_scales: scales is F32[1, 9], expected F32[1, 8]",
+       [](Plan&, Resources& r) { r.weights[4].cols = 9; }},
       {"router's scale", "scale is inf",
        [](Plan& p, Resources&) { body<Route>(p, 0).scale = HUGE_VALF; }},
       {"no groups", "0 groups of 8 experts",
@@ -384,10 +421,77 @@ TEST(Verify, NamesWhatIsWrongWithExperts) {
       {"sum's scale", "scale is nan", [](Plan& p, Resources&) { body<Combine>(p, 5).scale = NAN; }},
       {"gate's width", "has width 8, expected 64",
        [](Plan& p, Resources&) { body<Gate>(p, 6).gate = ValueId{0}; }},
+      {"gated elements", "elements 1..65 of value 8 of width 64",
+       [](Plan& p, Resources&) { body<Gate>(p, 6).x_offset = 1; }},
       {"gate in q8", "expected f32",
        [](Plan& p, Resources&) { body<Gate>(p, 6).gate = ValueId{3}; }},
   };
   for (const BadCase& bad : cases) expect_refused(bad, expert_plan(), expert_resources());
+}
+
+// Three streams of 8 elements, as a layer passes them on.
+Resources stream_resources() { return {.weights = {{"scale", DType::F32, 1, 8}}, .kv_layers = {}}; }
+
+Plan stream_plan() {
+  Plan p{.name = "streams", .max_columns = 4};
+  for (const auto& [name, width] :
+       {std::pair("first", 8), std::pair("rest", 16), std::pair("matched", 16),
+        std::pair("coefs", 9), std::pair("out", 8), std::pair("out_rest", 16),
+        std::pair("correction", 3), std::pair("next", 8), std::pair("next_rest", 16),
+        std::pair("scaled", 8), std::pair("sum", 16), std::pair("mean", 8), std::pair("glu", 4)}) {
+    p.values.push_back({name, ValueType::f32, Rows::columns, static_cast<uint32_t>(width)});
+  }
+  p.inputs = {ValueId{0}, ValueId{1}, ValueId{3}, ValueId{6}};
+  const auto add = [&](const OpBody& body) {
+    p.ops.push_back({body, KernelClass::decode, fmt::format("op{}", p.ops.size())});
+  };
+  add(StreamMatch{ValueId{0}, ValueId{1}, ValueId{2}, 1e-5F});
+  add(StreamPredict{ValueId{0}, ValueId{2}, ValueId{3}, ValueId{4}, ValueId{5}});
+  add(StreamCorrect{.first = ValueId{4},
+                    .rest = ValueId{5},
+                    .y = ValueId{0},
+                    .coefs = ValueId{6},
+                    .scale = WeightId{0},
+                    .out = ValueId{7},
+                    .out_rest = ValueId{8},
+                    .scaled = ValueId{9}});
+  add(Add{.a = ValueId{8}, .b = ValueId{9}, .out = ValueId{10}});
+  add(StreamMatch{ValueId{7}, ValueId{10}, ValueId{11}, 1e-5F, true});
+  add(Glu{.x = ValueId{11}, .out = ValueId{12}, .cutoff = 0.5F});
+  return p;
+}
+
+TEST(Verify, AcceptsAndPrintsStreams) {
+  const Plan plan = stream_plan();
+  verify(plan, stream_resources());
+  const std::string text = to_string(plan, stream_resources());
+  for (const char* part :
+       {"%2 f32[k, 16] = stream_match %0 %1 floor=1e-05", "= stream_predict %0 %2 %3 rest=%5",
+        "= stream_correct %4 %5 %0 %6 scale=scale:F32[1, 8] rest=%8 scaled=%9", "= add %8 %9",
+        "%11 f32[k, 8] = stream_match %7 %10 floor=1e-05 mean", "= glu %11 silu cutoff=0.5"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
+  }
+}
+
+TEST(Verify, NamesWhatIsWrongWithStreams) {
+  const BadCase cases[] = {
+      {"no streams", "is not of streams of 8", [](Plan& p, Resources&) { p.values[1].width = 12; }},
+      {"floor", "floor is -1", [](Plan& p, Resources&) { body<StreamMatch>(p, 0).floor = -1.0F; }},
+      {"mean's width", "has width 16, expected 8",
+       [](Plan& p, Resources&) { body<StreamMatch>(p, 0).mean = true; }},
+      {"coefs", "has width 9, expected 4",
+       [](Plan& p, Resources&) { body<StreamPredict>(p, 1).rest = ValueId{0}; }},
+      {"correction", "has width 9, expected 3",
+       [](Plan& p, Resources&) { body<StreamCorrect>(p, 2).coefs = ValueId{3}; }},
+      {"scale", "scale: scale is F32[1, 9], expected F32[1, 8]",
+       [](Plan&, Resources& r) { r.weights[0].cols = 9; }},
+      {"written twice", "written from",
+       [](Plan& p, Resources&) { body<StreamCorrect>(p, 2).scaled = ValueId{7}; }},
+      {"part of a sum", "has width 3, expected 16",
+       [](Plan& p, Resources&) { body<Add>(p, 3).b = ValueId{6}; }},
+      {"cutoff", "cutoff is nan", [](Plan& p, Resources&) { body<Glu>(p, 5).cutoff = NAN; }},
+  };
+  for (const BadCase& bad : cases) expect_refused(bad, stream_plan(), stream_resources());
 }
 
 }  // namespace

@@ -63,7 +63,8 @@ void keep_groups(const plan::Route& op, std::vector<float>& choice) {
   }
 }
 
-void route(const plan::Route& op, const float* logits, const float* bias, float* out, size_t n) {
+void route(const plan::Route& op, const float* logits, const float* bias,
+           const float* expert_scales, float* out, size_t n) {
   std::vector<float> scores(n);
   score(op.score, logits, scores.data(), n);
   std::vector<float> choice = scores;
@@ -86,7 +87,10 @@ void route(const plan::Route& op, const float* logits, const float* bias, float*
     sum += scores[best];
   }
   const float factor = op.normalise ? op.scale / sum : op.scale;
-  for (uint32_t s = 0; s < op.top_k; ++s) weights[s] *= factor;
+  for (uint32_t s = 0; s < op.top_k; ++s) {
+    weights[s] *= factor;
+    if (expert_scales != nullptr) weights[s] *= expert_scales[static_cast<size_t>(out[s])];
+  }
 }
 
 // The chosen experts of all columns, by expert: item i is expert item.slot of item.column.
@@ -211,10 +215,11 @@ void run_route(const OpContext& context, const plan::Route& op) {
   const size_t n = context.width(op.logits);
   const float* logits = context.floats(op.logits);
   const float* bias = context.vector(op.bias);
+  const float* expert_scales = context.vector(op.expert_scales);
   float* out = context.floats(op.out);
   for_rows(context, context.rows(op.logits), 8 * n, [&](size_t begin, size_t end, size_t) {
     for (size_t row = begin; row < end; ++row) {
-      route(op, logits + row * n, bias, out + row * 2 * op.top_k, n);
+      route(op, logits + row * n, bias, expert_scales, out + row * 2 * op.top_k, n);
     }
   });
 }

@@ -24,6 +24,9 @@ void run_gate(const OpContext& context, const plan::Gate& op);
 void run_route(const OpContext& context, const plan::Route& op);
 void run_expert_linear(const OpContext& context, const plan::ExpertLinear& op);
 void run_combine(const OpContext& context, const plan::Combine& op);
+void run_stream_match(const OpContext& context, const plan::StreamMatch& op);
+void run_stream_predict(const OpContext& context, const plan::StreamPredict& op);
+void run_stream_correct(const OpContext& context, const plan::StreamCorrect& op);
 void run_softcap(const OpContext& context, const plan::Softcap& op);
 void run_select_logits(const OpContext& context, const plan::SelectLogits& op);
 

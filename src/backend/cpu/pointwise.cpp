@@ -17,10 +17,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace wisp::backend::cpu::HWY_NAMESPACE {
 
-void AddScaled(const float* a, const float* b, float* out, size_t n, float scale) {
+void AddScaled(const plan::Add& op, const float* a, const float* b, float* out, size_t n) {
   ForEach(n, [&](auto tag, size_t i) HWY_ATTR {
-    const auto product = hn::Mul(hn::Set(tag, scale), hn::LoadU(tag, b + i));
-    hn::StoreU(hn::Add(hn::LoadU(tag, a + i), product), tag, out + i);
+    const auto product = hn::Mul(hn::Set(tag, op.scale), hn::LoadU(tag, b + i));
+    const auto sum = hn::Add(hn::LoadU(tag, a + i), product);
+    hn::StoreU(hn::Mul(hn::Set(tag, op.out_scale), sum), tag, out + i);
   });
 }
 
@@ -101,11 +102,35 @@ HWY_INLINE V Activate(D d, plan::Activation activation, V x) {
       const V positive = hn::IfThenElse(hn::Lt(x, zero), zero, x);
       return hn::Mul(positive, positive);
     }
+    case plan::Activation::sigmoid: {
+      const V exponent = hn::Min(hn::Neg(x), hn::Set(d, 100.0F));
+      const V result = hn::Div(one, hn::Add(one, hn::Exp(d, exponent)));
+      return hn::IfThenElse(hn::IsNaN(x), x, result);
+    }
   }
   return x;
 }
 
+// The gates that a cutoff leaves, in `out`.
+void CutRow(float cutoff, const float* gates, float* out, size_t width) {
+  const float n = static_cast<float>(width);
+  const float mean = Sum(gates, width) / n;
+  const float least = mean + cutoff * std::sqrt(SumSquares(gates, width, mean) / n);
+  ForEach(width, [&](auto tag, size_t i) HWY_ATTR {
+    const auto over = hn::Sub(hn::LoadU(tag, gates + i), hn::Set(tag, least));
+    hn::StoreU(hn::IfThenElse(hn::Lt(over, hn::Zero(tag)), hn::Zero(tag), over), tag, out + i);
+  });
+}
+
 void GluRow(const plan::Glu& op, const float* x, float* out, size_t width) {
+  if (op.cutoff) {
+    CutRow(*op.cutoff, x, out, width);
+    ForEach(width, [&](auto tag, size_t i) HWY_ATTR {
+      const auto gate = Activate(tag, op.activation, hn::LoadU(tag, out + i));
+      hn::StoreU(hn::Mul(gate, hn::LoadU(tag, x + width + i)), tag, out + i);
+    });
+    return;
+  }
   if (op.limit == 0.0F && op.alpha == 1.0F && op.up_offset == 0.0F) {
     ForEach(width, [&](auto tag, size_t i) HWY_ATTR {
       const auto gate = Activate(tag, op.activation, hn::LoadU(tag, x + i));
@@ -132,12 +157,11 @@ void GluRow(const plan::Glu& op, const float* x, float* out, size_t width) {
 }
 
 // gates: one for all elements, or one for each.
-void GateRow(const float* x, const float* gates, bool one, float* out, size_t width) {
+void GateRow(plan::Activation activation, const float* x, const float* gates, bool one, float* out,
+             size_t width) {
   ForEach(width, [&](auto tag, size_t i) HWY_ATTR {
     const auto gate = one ? hn::Set(tag, gates[0]) : hn::LoadU(tag, gates + i);
-    const auto exponent = hn::Min(hn::Neg(gate), hn::Set(tag, 100.0F));
-    const auto divisor = hn::Add(hn::Set(tag, 1.0F), hn::Exp(tag, exponent));
-    hn::StoreU(hn::Div(hn::LoadU(tag, x + i), divisor), tag, out + i);
+    hn::StoreU(hn::Mul(hn::LoadU(tag, x + i), Activate(tag, activation, gate)), tag, out + i);
   });
 }
 
@@ -256,13 +280,16 @@ void run_norm(const OpContext& context, const plan::Norm& op) {
 
 void run_add(const OpContext& context, const plan::Add& op) {
   const uint32_t width = context.width(op.a);
+  const uint32_t b_width = context.width(op.b);
   const float* a = context.floats(op.a);
   const float* b = context.floats(op.b);
   float* out = context.floats(op.out);
   const auto add = HWY_DYNAMIC_DISPATCH(AddScaled);
   for_rows(context, context.rows(op.a), width, [&](size_t begin, size_t end, size_t) {
     for (size_t row = begin; row < end; ++row) {
-      add(a + row * width, b + row * width, out + row * width, width, op.scale);
+      for (size_t at = row * width; at < (row + 1) * width; at += b_width) {
+        add(op, a + at, b + row * b_width, out + at, b_width);
+      }
     }
   });
 }
@@ -300,7 +327,7 @@ void run_gate(const OpContext& context, const plan::Gate& op) {
   const float* gates = context.floats(op.gate);
   const auto gate = HWY_DYNAMIC_DISPATCH(GateRow);
   for_values(context, op.x, op.out, [&](const float* x, float* out, size_t row) {
-    gate(x, gates + row * gate_width, gate_width == 1, out, width);
+    gate(op.activation, x + op.x_offset, gates + row * gate_width, gate_width == 1, out, width);
   });
 }
 

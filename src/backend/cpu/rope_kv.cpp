@@ -136,6 +136,7 @@ void turn_column(const OpContext& context, const plan::RopeKv& op, size_t row, f
   if (op.query_scale) rule.scale = *context[*op.query_scale].floats(column.position);
   const float* q = context.floats(op.qkv) + row * context.width(op.qkv);
   turn(rule, q, context.floats(op.out) + row * context.width(op.out), op.num_heads, head_dim);
+  if (op.shared_kv) return;
   const float* k = q + op.num_heads * head_dim;
   rule.norm = head_norm(context, op, op.k_norm, head_dim);
   rule.scale = 1.0F;
@@ -146,7 +147,9 @@ void turn_column(const OpContext& context, const plan::RopeKv& op, size_t row, f
     store_token(kv, scratch + head * head_dim, kv.key_page(page, head), token, head_dim);
   }
   const float* v = k + num_kv_heads * head_dim;
-  turn(HeadRule{.clip = op.clip}, v, scratch, num_kv_heads, value_dim);
+  HeadRule value_rule{.clip = op.clip};
+  if (op.norm.values) value_rule.norm = NormRule{.group = value_dim, .eps = op.norm.eps};
+  turn(value_rule, v, scratch, num_kv_heads, value_dim);
   for (uint32_t head = 0; head < num_kv_heads; ++head) {
     store_token(kv, scratch + head * value_dim, kv.value_page(page, head), token, value_dim);
   }

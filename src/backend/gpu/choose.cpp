@@ -86,8 +86,14 @@ std::vector<KernelUse> choose_op(const plan::Norm& op, plan::KernelClass, const 
 std::vector<KernelUse> choose_op(const plan::Add& op, plan::KernelClass, const ChooseContext& c) {
   const uint32_t vectors = value_stride(c.plan[op.out]) / 4;
   KernelUse use = pointwise("add", "add.wgsl", logit_rows(c, op.out), vectors);
+  const plan::Value& b = c.plan[op.b];
+  if (b.width != c.plan[op.a].width && b.width % 4 != 0) {
+    fail("parts of {} elements are not supported by the webgpu backend", b.width);
+  }
   use.spec.constants.emplace_back("STRIDE4", vectors);
+  use.spec.constants.emplace_back("B_STRIDE4", value_stride(b) / 4);
   use.spec.constants.emplace_back("SCALE", op.scale);
+  use.spec.constants.emplace_back("OUT_SCALE", op.out_scale);
   use.bindings.push_back(value_binding("out", op.out));
   use.bindings.push_back(value_binding("a", op.a));
   use.bindings.push_back(value_binding("b", op.b));
@@ -110,7 +116,14 @@ std::vector<KernelUse> choose_op(const plan::Quantize& op, plan::KernelClass,
 
 std::vector<KernelUse> choose_op(const plan::Glu& op, plan::KernelClass, const ChooseContext& c) {
   const plan::Value& out = c.plan[op.out];
-  KernelUse use = elementwise("glu", "glu.wgsl", op.x, op.out, c);
+  KernelUse use = elementwise("glu", op.cutoff ? "glu_cut.wgsl" : "glu.wgsl", op.x, op.out, c);
+  if (op.cutoff) {
+    if (op.groups != 1) fail("cut gates of {} groups are not supported", op.groups);
+    use.spec.workgroup_size = {256, 1, 1};
+    if (!plan::is_q8(out.type)) add_reduce(use.spec, c.capabilities, 8);
+    use.spec.constants.emplace_back("CUTOFF", *op.cutoff);
+    use.grid.x = 1;
+  }
   use.spec.constants.emplace_back("WIDTH", out.width);
   use.spec.constants.emplace_back("GROUP", out.width / op.groups);
   use.spec.constants.emplace_back("X_STRIDE", value_stride(c.plan[op.x]));
@@ -133,9 +146,15 @@ std::vector<KernelUse> choose_op(const plan::Activate& op, plan::KernelClass,
 
 std::vector<KernelUse> choose_op(const plan::Gate& op, plan::KernelClass, const ChooseContext& c) {
   const plan::Value& gate = c.plan[op.gate];
+  if (op.x_offset % 4 != 0) {
+    fail("element {} is not supported by the webgpu backend: expected a multiple of 4",
+         op.x_offset);
+  }
   KernelUse use = elementwise("gate", "gate.wgsl", op.x, op.out, c);
   use.spec.constants.emplace_back("VECTORS", div_up(c.plan[op.out].width, 4));
   use.spec.constants.emplace_back("X_STRIDE4", value_stride(c.plan[op.x]) / 4);
+  use.spec.constants.emplace_back("X_OFFSET4", op.x_offset / 4);
+  use.spec.constants.emplace_back("ACTIVATION", static_cast<uint32_t>(op.activation));
   use.spec.constants.emplace_back("GATE_STRIDE4", value_stride(gate) / 4);
   use.spec.constants.emplace_back("ROW_GATE", gate.width == 1);
   use.bindings.push_back(value_binding("gate", op.gate));

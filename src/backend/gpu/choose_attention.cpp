@@ -6,15 +6,16 @@ namespace {
 
 constexpr uint32_t kMergeInvocations = 256;
 constexpr uint32_t kMaxHeadTile = 4;
-constexpr uint32_t kMaxRanges = 4096;  // the merge holds a factor of each in workgroup memory
+constexpr uint32_t kMaxHeadDim = 512;
+constexpr uint32_t kRegisterHeadDim = 256;  // up to which registers hold all that a lane loads
+constexpr uint32_t kMaxRanges = 4096;       // the merge holds a factor of each in workgroup memory
 
 const plan::KvLayer& kv_layer(const ChooseContext& c, plan::KvLayerId id) {
   const plan::KvLayer& kv = c.resources.kv_layers[plan::index(id)];
   for (const uint32_t dim : {kv.head_dim, kv.value_dim}) {
-    if (dim % 4 != 0 || dim > 256) {
-      fail(
-          "head size {} is not supported by the webgpu backend: expected a multiple of 4 up to 256",
-          dim);
+    if (dim % 4 != 0 || dim > kMaxHeadDim) {
+      fail("head size {} is not supported by the webgpu backend: expected a multiple of 4 up to {}",
+           dim, kMaxHeadDim);
     }
   }
   return kv;
@@ -71,7 +72,8 @@ KernelUse decode(const plan::Attention& op, const ChooseContext& c, bool split) 
   const uint32_t head_tiles = div_up(group, kMaxHeadTile);
   KernelUse use = attention_base(op, c);
   use.spec.label = split ? "attention decode, ranges" : "attention decode";
-  use.spec.file = "attention/decode.wgsl";
+  const bool wide = std::max(kv.head_dim, kv.value_dim) > kRegisterHeadDim;
+  use.spec.file = wide ? "attention/decode_wide.wgsl" : "attention/decode.wgsl";
   use.spec.workgroup_size = {kKeysPerRange, 1, 1};
   add_reduce(use.spec, c.capabilities, 8);
   use.spec.includes.emplace_back(has_shuffles(c.capabilities) ? "lib/scatter_subgroup.wgsl"
@@ -92,6 +94,7 @@ KernelUse decode(const plan::Attention& op, const ChooseContext& c, bool split) 
   constants.emplace_back("LANE_KEYS", lane_keys);
   constants.emplace_back("PAGE_KEYS", page_keys);
   constants.emplace_back("LANE_PAGES", lane_keys / page_keys);
+  constants.emplace_back("KEYS_AT_ONCE", std::min(lane_keys, 4U));
   use.grid.x = kv.num_kv_heads * head_tiles;
   if (split) {
     use.spec.includes.emplace_back("attention/split.wgsl");
@@ -212,6 +215,7 @@ std::vector<KernelUse> choose_op(const plan::RopeKv& op, plan::KernelClass,
   constants.emplace_back("LAYER", op.norm.kind == plan::NormKind::layer);
   constants.emplace_back("ALL_HEADS", op.norm.all_heads);
   constants.emplace_back("AFTER_ROPE", op.norm.after_rope && (op.q_norm || op.k_norm));
+  constants.emplace_back("V_NORM", op.norm.values);
   constants.emplace_back("CLIP", op.clip);
   constants.emplace_back("ROTARY_DIM", op.rope ? weight(c, *op.rope).cols : 0U);
   constants.emplace_back(
@@ -225,7 +229,7 @@ std::vector<KernelUse> choose_op(const plan::RopeKv& op, plan::KernelClass,
   use.bindings.push_back(table_binding(c, "k_norm", op.k_norm));
   use.bindings.push_back(table_binding(c, "rope", op.rope));
   use.bindings.push_back(table_binding(c, "query_scale", op.query_scale));
-  use.grid.x = op.num_heads + 2 * kv.num_kv_heads;
+  use.grid.x = op.num_heads + (op.shared_kv ? 0 : 2 * kv.num_kv_heads);
   return {std::move(use)};
 }
 

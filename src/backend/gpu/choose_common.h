@@ -96,6 +96,12 @@ std::vector<KernelUse> choose_op(const plan::ExpertLinear& op, plan::KernelClass
                                  const ChooseContext& c);
 std::vector<KernelUse> choose_op(const plan::Combine& op, plan::KernelClass kernel_class,
                                  const ChooseContext& c);
+std::vector<KernelUse> choose_op(const plan::StreamMatch& op, plan::KernelClass kernel_class,
+                                 const ChooseContext& c);
+std::vector<KernelUse> choose_op(const plan::StreamPredict& op, plan::KernelClass kernel_class,
+                                 const ChooseContext& c);
+std::vector<KernelUse> choose_op(const plan::StreamCorrect& op, plan::KernelClass kernel_class,
+                                 const ChooseContext& c);
 std::vector<KernelUse> choose_op(const plan::Sample& op, plan::KernelClass kernel_class,
                                  const ChooseContext& c);
 

@@ -164,10 +164,12 @@ std::vector<KernelUse> choose_op(const plan::Route& op, plan::KernelClass, const
   constants.emplace_back("BEST_TWO", op.group_score == plan::GroupScore::best_two);
   constants.emplace_back("NORMALISE", op.normalise);
   constants.emplace_back("SCALE", op.scale);
+  constants.emplace_back("EXPERT_SCALES", op.expert_scales.has_value());
   use.bindings = {{"step_info", Bound::step},
                   value_binding("out", op.out),
                   value_binding("logits", op.logits),
-                  table_binding(c, "bias", op.bias)};
+                  table_binding(c, "bias", op.bias),
+                  table_binding(c, "expert_scales", op.expert_scales)};
   use.grid.rows_per_y = 1;
   return {std::move(use)};
 }

@@ -170,8 +170,8 @@ class Fuser {
 
   bool draw_into_linear(const plan::Glu& op) {
     plan::Linear* linear = linear_of(op.x);
-    const bool plain =
-        op.groups == 1 && op.alpha == 1.0F && op.limit == 0.0F && op.up_offset == 0.0F;
+    const bool plain = op.groups == 1 && op.alpha == 1.0F && op.limit == 0.0F &&
+                       op.up_offset == 0.0F && !op.cutoff;
     if (linear == nullptr || linear->residual || !only_reader(op.x) || !plain) return false;
     linear->glu = op.activation;
     linear->out = op.out;

@@ -326,6 +326,7 @@ std::vector<OpCase> op_cases() {
   add_head_cases(cases);
   add_expert_cases(cases);
   add_latent_cases(cases);
+  add_stream_cases(cases);
   add_sample_cases(cases);
   return cases;
 }

@@ -143,6 +143,7 @@ void add_pointwise_cases(std::vector<OpCase>& cases);
 void add_head_cases(std::vector<OpCase>& cases);
 void add_expert_cases(std::vector<OpCase>& cases);
 void add_latent_cases(std::vector<OpCase>& cases);
+void add_stream_cases(std::vector<OpCase>& cases);
 void add_sample_cases(std::vector<OpCase>& cases);
 
 }  // namespace wisp::backend::selftest

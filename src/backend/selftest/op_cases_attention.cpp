@@ -28,6 +28,7 @@ struct AttentionCase {
   float clip = 0.0F;
   float softcap = 0.0F;
   bool sinks = false;
+  bool shared_kv = false;  // a second layer attends to the first one's keys and values
   uint32_t window = 0;
   uint32_t max_positions = 144;
   std::vector<std::vector<uint32_t>> steps = {};  // columns of slot 0, 1, 2
@@ -64,11 +65,11 @@ OpCase attention_case(const AttentionCase& a, KernelClass kernel_class, DType kv
                     .k_norm = {},
                     .rope = {},
                     .query_scale = {}};
+  rope.norm = a.norm;
   if (a.norms) {
     const bool own = a.own_weights || a.norm.all_heads;
     rope.q_norm = b.weight("q_norm", DType::F32, 1, (own ? a.num_heads : 1) * a.head_dim);
     rope.k_norm = b.weight("k_norm", DType::F32, 1, (own ? a.num_kv_heads : 1) * a.head_dim);
-    rope.norm = a.norm;
   }
   rope.clip = a.clip;
   if (a.rotary_dim > 0) {
@@ -96,6 +97,17 @@ OpCase attention_case(const AttentionCase& a, KernelClass kernel_class, DType kv
   // A half that is rounded the other way differs by 2^-11 of itself.
   const double bound = kv_dtype == DType::F16 ? 1e-3 : 2e-5;
   b.output(attention.out, f16_inputs ? 3e-3 : bound);
+  if (a.shared_kv) {
+    rope.qkv = b.input("more_q", a.num_heads * a.head_dim, plan::ValueType::f32, 1.7F);
+    rope.out = attention.q = b.value("next_q", a.num_heads * a.head_dim);
+    rope.k_norm.reset();
+    rope.shared_kv = true;
+    b.op(rope);
+    attention.out = b.value("next_out", a.num_heads * value_dim);
+    b.op(attention);
+    b.output(rope.out, 0.0);
+    b.output(attention.out, f16_inputs ? 3e-3 : bound);
+  }
   for (const auto& counts : a.steps) {
     std::vector<Column> columns;
     // Slots in falling order: a column's place in the step is not its slot.
@@ -140,6 +152,16 @@ void add_rope_cases(std::vector<OpCase>& cases) {
        .query_scale = true,
        .norm = {.eps = 1e-5F, .weight_offset = 1.0F, .all_heads = true, .after_rope = true},
        .clip = 1.0F},
+      {.name = "rope_values_norm",
+       .head_dim = 64,
+       .value_dim = 40,
+       .rotary_dim = 64,
+       .norm = {.eps = 1e-5F, .values = true}},
+      {.name = "rope_values_norm_all_heads",
+       .head_dim = 48,
+       .rotary_dim = 12,
+       .norm = {.eps = 1e-5F, .all_heads = true, .after_rope = true, .values = true},
+       .clip = 1.1F},
       {.name = "rope_layer", .head_dim = 256, .rotary_dim = 64, .norm = {kLayer, 1e-5F}},
       {.name = "rope_layer_own",
        .head_dim = 80,
@@ -229,6 +251,14 @@ void add_attention_cases(std::vector<OpCase>& cases) {
        .rotary_dim = 256,
        .norms = true,
        .steps = some_steps},
+      {.name = "widest_head",
+       .num_heads = 6,
+       .num_kv_heads = 2,
+       .head_dim = 512,
+       .rotary_dim = 512,
+       .norms = true,
+       .max_positions = 304,
+       .steps = {{1}, {2, 3}, {90}, {33}, {1, 1, 1}, {65, 2}, {1}, {60}, {1, 1}}},
       {.name = "odd",
        .num_heads = 7,
        .head_dim = 36,
@@ -256,6 +286,16 @@ void add_attention_cases(std::vector<OpCase>& cases) {
        .head_dim = 64,
        .sinks = true,
        .window = 30,
+       .steps = some_steps},
+      {.name = "shared_kv",
+       .num_heads = 6,
+       .num_kv_heads = 2,
+       .head_dim = 64,
+       .rotary_dim = 64,
+       .norms = true,
+       .norm = {.eps = 1e-5F, .values = true},
+       .shared_kv = true,
+       .window = 25,
        .steps = some_steps},
       {.name = "window_one", .num_heads = 2, .head_dim = 48, .window = 1, .steps = some_steps},
       // Past one and two split-KV ranges, then a wide window whose edge lies inside a range.

@@ -28,6 +28,7 @@ struct RouteCase {
   plan::GroupScore group_score = plan::GroupScore::best;
   bool normalise = false;
   float scale = 1.0F;
+  bool expert_scales = false;
 };
 
 void add_route(std::vector<OpCase>& cases, const RouteCase& r) {
@@ -45,6 +46,7 @@ void add_route(std::vector<OpCase>& cases, const RouteCase& r) {
                  .normalise = r.normalise,
                  .scale = r.scale};
   if (r.bias) op.bias = b.weight("bias", DType::F32, 1, r.experts, 0.5F);
+  if (r.expert_scales) op.expert_scales = b.weight("scales", DType::F32, 1, r.experts, 1.5F);
   b.op(op);
   // The weights are small beside the numbers: a sum of them shows their errors.
   const plan::Combine sum{
@@ -71,6 +73,11 @@ void add_routes(std::vector<OpCase>& cases) {
   add_route(cases, {.name = "softmax", .experts = 300, .top_k = 6, .scale = 0.5F});
   add_route(cases, {.name = "softmax", .experts = 1100, .top_k = 64});
   add_route(cases, {.name = "softmax_bias", .experts = 64, .top_k = 6, .bias = true});
+  add_route(cases, {.name = "softmax_scales",
+                    .experts = 50,
+                    .top_k = 7,
+                    .normalise = true,
+                    .expert_scales = true});
   add_route(cases, {.name = "softmax_groups",
                     .experts = 160,
                     .top_k = 6,
@@ -192,12 +199,17 @@ void add_combine(std::vector<OpCase>& cases, uint32_t width, uint32_t top_k, boo
   cases.push_back(std::move(b.result()));
 }
 
-void add_gate(std::vector<OpCase>& cases, uint32_t width, bool row) {
-  CaseBuilder b(fmt::format("gate_{}_{}", width, row ? "row" : "elements"), KernelClass::decode,
-                {});
-  const plan::Gate op{.x = b.input("x", width),
+// `x_offset` elements before and after those that are gated.
+void add_gate(std::vector<OpCase>& cases, uint32_t width, bool row, plan::Activation activation,
+              uint32_t x_offset) {
+  CaseBuilder b(
+      fmt::format("gate_{}_{}{}", width, row ? "row" : "elements", x_offset > 0 ? "_of_more" : ""),
+      KernelClass::decode, {});
+  const plan::Gate op{.x = b.input("x", width + 2 * x_offset),
                       .gate = b.input("gate", row ? 1 : width, plan::ValueType::f32, 6.0F),
-                      .out = b.value("out", width)};
+                      .out = b.value("out", width),
+                      .activation = activation,
+                      .x_offset = x_offset};
   b.op(op);
   b.output(op.out, 3e-6);
   add_steps(b);
@@ -297,8 +309,9 @@ void add_expert_cases(std::vector<OpCase>& cases) {
   add_combine(cases, 45, 1, false, 0.5F);
   add_combine(cases, 301, 7, true, -2.0F);
   for (const bool row : {false, true}) {
-    add_gate(cases, 96, row);
-    add_gate(cases, 301, row);
+    add_gate(cases, 96, row, plan::Activation::sigmoid, 0);
+    add_gate(cases, 301, row, plan::Activation::sigmoid, 0);
+    add_gate(cases, 45, row, plan::Activation::gelu_tanh, 48);
   }
   add_glus(cases);
   add_layer(cases, DType::Q4_0, Mode::int8, KernelClass::decode);

@@ -99,11 +99,12 @@ void add_norms(std::vector<OpCase>& cases) {
   add_norm(cases, {.width = 301, .group = 301, .kind = kLayer, .center = -1000.0F});
 }
 
-void add_sum(std::vector<OpCase>& cases, uint32_t width, float scale) {
+void add_sum(std::vector<OpCase>& cases, uint32_t width, float scale, float out_scale) {
   CaseBuilder b(fmt::format("add_{}_{}", width, scale == 1.0F ? "plain" : "scaled"),
                 KernelClass::decode, {});
   plan::Add op{.a = b.input("a", width), .b = b.input("b", width), .out = b.value("out", width)};
   op.scale = scale;
+  op.out_scale = out_scale;
   b.op(op);
   b.output(op.out, 1e-6);
   add_steps(b);
@@ -129,7 +130,8 @@ void add_quantize(std::vector<OpCase>& cases, uint32_t width) {
   cases.push_back(std::move(b.result()));
 }
 
-constexpr const char* kActivations[] = {"silu", "gelu_tanh", "gelu_erf", "relu", "relu_squared"};
+constexpr const char* kActivations[] = {"silu", "gelu_tanh",    "gelu_erf",
+                                        "relu", "relu_squared", "sigmoid"};
 
 // Numbers far into both tails, where exp under- and overflows.
 std::vector<float> tails(size_t count) {
@@ -206,13 +208,13 @@ void add_pointwise_cases(std::vector<OpCase>& cases) {
   add_embed(cases, DType::F16, 45, true);
   add_embed(cases, DType::Q4_0, 96, true);
   add_norms(cases);
-  add_sum(cases, 576, 1.0F);
-  add_sum(cases, 77, -0.3F);
+  add_sum(cases, 576, 1.0F, 1.0F);
+  add_sum(cases, 77, -0.3F, 0.7F);
   add_quantize(cases, 576);
   add_quantize(cases, 32);
   for (const auto activation :
        {plan::Activation::silu, plan::Activation::gelu_tanh, plan::Activation::gelu_erf,
-        plan::Activation::relu, plan::Activation::relu_squared}) {
+        plan::Activation::relu, plan::Activation::relu_squared, plan::Activation::sigmoid}) {
     add_glu(cases, 96, activation);
     add_glu(cases, 301, activation);
     add_activate(cases, 301, activation);

@@ -9,13 +9,12 @@
 
 #include "backend/selftest/reference_route.h"
 #include "backend/selftest/reference_sample.h"
+#include "backend/selftest/reference_streams.h"
 #include "base/error.h"
 #include "formats/half.h"
 
 namespace wisp::backend::selftest {
 namespace {
-
-using Matrix = std::vector<std::vector<double>>;  // [rows][width]
 
 // f16 of a value, saturating; a NaN stays.
 double to_half(double value) {
@@ -125,7 +124,9 @@ class Reference {
     const Matrix& b = at(op.b);
     Matrix out = at(op.a);
     for (size_t r = 0; r < out.size(); ++r) {
-      for (size_t i = 0; i < out[r].size(); ++i) out[r][i] += op.scale * b[r][i];
+      for (size_t i = 0; i < out[r].size(); ++i) {
+        out[r][i] = op.out_scale * (out[r][i] + op.scale * b[r][i % b[r].size()]);
+      }
     }
     at(op.out) = std::move(out);
   }
@@ -208,7 +209,8 @@ class Reference {
         if (op.clip > 0.0F) v = std::clamp<double>(v, -op.clip, op.clip);
       }
       if (!op.norm.after_rope) normalise_heads(op, kv, row.data());
-      for (size_t h = 0; op.rope && h < op.num_heads + kv.num_kv_heads; ++h) {
+      const size_t turned = op.num_heads + (op.shared_kv ? 0 : kv.num_kv_heads);
+      for (size_t h = 0; op.rope && h < turned; ++h) {
         rotate(*op.rope, op.style, row.data() + h * kv.head_dim, column.position);
       }
       if (op.norm.after_rope) normalise_heads(op, kv, row.data());
@@ -216,8 +218,12 @@ class Reference {
         row[i] *= at(*op.query_scale)[column.position][0];
       }
       out[c].assign(row.begin(), row.begin() + op.num_heads * kv.head_dim);
+      if (op.shared_kv) continue;
       const double* keys = row.data() + op.num_heads * kv.head_dim;
-      const double* values = keys + kv.num_kv_heads * kv.head_dim;
+      double* values = row.data() + (op.num_heads + kv.num_kv_heads) * kv.head_dim;
+      for (size_t h = 0; op.norm.values && h < kv.num_kv_heads; ++h) {
+        normalise(values + h * kv.value_dim, kv.value_dim, plan::NormKind::rms, op.norm.eps);
+      }
       auto& k = keys_[plan::index(op.kv_layer)][{column.slot, column.position}];
       auto& v = cached_values_[plan::index(op.kv_layer)][{column.slot, column.position}];
       k.assign(keys, keys + kv.num_kv_heads * kv.head_dim);
@@ -302,6 +308,8 @@ class Reference {
         return std::max(x, 0.0);
       case plan::Activation::relu_squared:
         return std::max(x, 0.0) * std::max(x, 0.0);
+      case plan::Activation::sigmoid:
+        return 1.0 / (1.0 + std::exp(-x));
     }
     fail("unknown activation");
   }
@@ -314,8 +322,10 @@ class Reference {
     out.assign(x.size(), std::vector<double>(width));
     for (size_t r = 0; r < x.size(); ++r) {
       for (size_t i = 0; i < width; ++i) {
-        double gate = x[r][i / group * 2 * group + i % group];
-        double up = x[r][i / group * 2 * group + group + i % group];
+        const double* gates = &x[r][i / group * 2 * group];
+        double gate = gates[i % group];
+        double up = gates[group + i % group];
+        if (op.cutoff) gate = std::max(gate - cutoff_reference(*op.cutoff, {gates, group}), 0.0);
         if (op.limit > 0.0F) {
           gate = std::min<double>(gate, op.limit);
           up = std::clamp<double>(up, -op.limit, op.limit);
@@ -329,11 +339,13 @@ class Reference {
 
   void apply(const plan::Gate& op) {
     const Matrix& gates = at(op.gate);
+    const Matrix& x = at(op.x);
     Matrix& out = at(op.out);
-    out = at(op.x);
+    out.assign(x.size(), std::vector<double>(case_.plan[op.out].width));
     for (size_t r = 0; r < out.size(); ++r) {
       for (size_t i = 0; i < out[r].size(); ++i) {
-        out[r][i] /= 1.0 + std::exp(-gates[r][gates[r].size() == 1 ? 0 : i]);
+        const double gate = gates[r][gates[r].size() == 1 ? 0 : i];
+        out[r][i] = x[r][op.x_offset + i] * activate(op.activation, gate);
       }
     }
   }
@@ -342,7 +354,12 @@ class Reference {
     Matrix& out = at(op.out);
     out.clear();
     for (const std::vector<double>& logits : at(op.logits)) {
-      out.push_back(route_reference(op, logits, op.bias ? at(*op.bias)[0] : std::vector<double>{}));
+      std::vector<double> row =
+          route_reference(op, logits, op.bias ? at(*op.bias)[0] : std::vector<double>{});
+      for (size_t s = 0; op.expert_scales && s < op.top_k; ++s) {
+        row[op.top_k + s] *= at(*op.expert_scales)[0][static_cast<size_t>(row[s])];
+      }
+      out.push_back(std::move(row));
     }
   }
 
@@ -383,6 +400,26 @@ class Reference {
       }
     }
     at(op.out) = std::move(out);
+  }
+
+  void apply(const plan::StreamMatch& op) {
+    at(op.out) = stream_match_reference(op, at(op.first), at(op.rest));
+  }
+
+  void apply(const plan::StreamPredict& op) {
+    StreamRows result = stream_predict_reference(at(op.first), at(op.rest), at(op.coefs));
+    at(op.out) = std::move(result.first);
+    at(op.out_rest) = std::move(result.rest);
+  }
+
+  void apply(const plan::StreamCorrect& op) {
+    StreamRows result = stream_correct_reference(at(op.first), at(op.rest), at(op.y), at(op.coefs));
+    at(op.scaled) = result.first;
+    for (auto& row : at(op.scaled)) {
+      for (size_t i = 0; i < row.size(); ++i) row[i] *= at(op.scale)[0][i];
+    }
+    at(op.out) = std::move(result.first);
+    at(op.out_rest) = std::move(result.rest);
   }
 
   void apply(const plan::Activate& op) {

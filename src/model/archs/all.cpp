@@ -8,12 +8,12 @@
 namespace wisp::model {
 namespace {
 
-constexpr std::array<const Arch*, 32> kArchs = {
-    &kBitNet,       &kCohere,   &kCohere2,    &kDeepSeekV2, &kDeepSeekV3, &kExaone4,  &kFalcon,
-    &kGemma2,       &kGemma3,   &kGlm4,       &kGpt2,       &kGptNeoX,    &kGptOss,   &kGranite,
-    &kHunyuanDense, &kLlama,    &kMinistral3, &kMistral,    &kMixtral,    &kNemotron, &kOlmo,
-    &kOlmo2,        &kOlmo3,    &kOlmoe,      &kPhi2,       &kPhi3,       &kQwen2,    &kQwen2Moe,
-    &kQwen3,        &kQwen3Moe, &kSmolLM3,    &kStableLm};
+constexpr std::array<const Arch*, 34> kArchs = {
+    &kBitNet,   &kCohere,   &kCohere2,      &kDeepSeekV2, &kDeepSeekV3, &kExaone4, &kFalcon,
+    &kGemma2,   &kGemma3,   &kGemma3n,      &kGemma4,     &kGlm4,       &kGpt2,    &kGptNeoX,
+    &kGptOss,   &kGranite,  &kHunyuanDense, &kLlama,      &kMinistral3, &kMistral, &kMixtral,
+    &kNemotron, &kOlmo,     &kOlmo2,        &kOlmo3,      &kOlmoe,      &kPhi2,    &kPhi3,
+    &kQwen2,    &kQwen2Moe, &kQwen3,        &kQwen3Moe,   &kSmolLM3,    &kStableLm};
 
 const Arch& find(std::string_view name, std::vector<std::string_view> Arch::*names,
                  std::string_view what) {
@@ -35,6 +35,17 @@ void set_window_pattern(ModelConfig& c, uint32_t interval) {
   }
 }
 
+void set_windows(const GgufFields& fields, ModelConfig& c) {
+  const std::vector<bool>* windows = fields.find_bools("attention.sliding_window_pattern");
+  if (windows == nullptr || windows->size() != c.num_layers) {
+    fail(
+        "metadata key '{}.attention.sliding_window_pattern': expected a bool for each of {} layers",
+        fields.arch(), c.num_layers);
+  }
+  const uint32_t window = fields.require_uint("attention.sliding_window");
+  for (uint32_t i = 0; i < c.num_layers; ++i) c.layers[i].window = (*windows)[i] ? window : 0;
+}
+
 void use_local_rope(ModelConfig& c) {
   for (LayerConfig& layer : c.layers) {
     if (layer.window != 0) layer.rope = LayerRope::local;
@@ -44,6 +55,24 @@ void use_local_rope(ModelConfig& c) {
 void drop_rope_without_window(ModelConfig& c) {
   for (LayerConfig& layer : c.layers) {
     if (layer.window == 0) layer.rope = LayerRope::none;
+  }
+}
+
+void default_ffn_size(ModelConfig& c, uint32_t size) {
+  for (LayerConfig& layer : c.layers) {
+    if (layer.intermediate_size == 0) layer.intermediate_size = size;
+  }
+}
+
+void share_kv(ModelConfig& c, uint32_t count) {
+  if (count > c.num_layers) fail("{} of {} layers share keys and values", count, c.num_layers);
+  const uint32_t own = c.num_layers - count;
+  for (uint32_t i = own; i < c.num_layers; ++i) {
+    const auto same = [&](uint32_t j) { return c.layers[j].window == c.layers[i].window; };
+    uint32_t source = own;
+    while (source > 0 && !same(source - 1)) --source;
+    if (source == 0) fail("layer {} has no earlier layer to share keys and values with", i);
+    c.layers[i].kv_of = source - 1;
   }
 }
 

@@ -10,8 +10,8 @@ namespace wisp::model {
 namespace {
 
 // The scale of the scores, with that of a stretched context (mscale of yarn).
-float attention_scale(const ModelConfig& c) {
-  double scale = 1.0 / std::sqrt(static_cast<double>(c.head_dim));
+float attention_scale(const ModelConfig& c, uint32_t head_dim) {
+  double scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
   if (c.rope.scaling == RopeScaling::yarn) {
     const double mscale = yarn_mscale(c.rope.factor, c.rope.mscale_all_dim.value_or(0.0));
     scale *= mscale * mscale;
@@ -20,12 +20,17 @@ float attention_scale(const ModelConfig& c) {
 }
 
 void finish(ModelConfig& c, const LatentConfig& latent, uint32_t dense_layers) {
+  const uint32_t head_dim = latent.nope_dim + latent.rope_dim;
   c.latent = latent;
-  c.head_dim = latent.nope_dim + latent.rope_dim;
   c.rope.rotary_dim = latent.rope_dim;
   c.rope.style = plan::RopeStyle::interleaved;
-  c.attention_scale = attention_scale(c);
-  for (uint32_t i = 0; i < c.num_layers; ++i) c.layers[i].experts = i >= dense_layers;
+  c.attention_scale = attention_scale(c, head_dim);
+  for (uint32_t i = 0; i < c.num_layers; ++i) {
+    LayerConfig& layer = c.layers[i];
+    layer.head_dim = head_dim;
+    layer.num_kv_heads = c.num_heads;
+    layer.experts = i >= dense_layers;
+  }
 }
 
 void read_hf(const JsonFields& fields, ModelConfig& c) {
@@ -82,7 +87,6 @@ void read_gguf(const GgufFields& fields, ModelConfig& c) {
     c.rope.mscale_all_dim = *log * 10.0;
     c.rope.mscale = c.rope.mscale_all_dim;
   }
-  c.num_kv_heads = c.num_heads;
   finish(c,
          {.q_rank = fields.get_uint("attention.q_lora_rank").value_or(0),
           .kv_rank = kv_rank,

@@ -10,7 +10,7 @@ namespace {
 void read_falcon(ModelConfig& c) {
   c.norm = plan::NormKind::layer;
   c.gated_ffn = false;
-  if (c.intermediate_size == 0) c.intermediate_size = 4 * c.hidden_size;
+  default_ffn_size(c, 4 * c.hidden_size);
 }
 
 void refuse(const JsonFields& fields, std::string_view name, bool value) {
@@ -47,8 +47,9 @@ const Arch kFalcon = {
           if (!grouped) refuse(fields, "parallel_attn", false);
           read_falcon(c);
           c.qkv_layout = QkvLayout::grouped;
-          if (!grouped) {
-            c.num_kv_heads = fields.get_bool("multi_query").value_or(true) ? 1 : c.num_heads;
+          for (LayerConfig& layer : c.layers) {
+            if (grouped) break;
+            layer.num_kv_heads = fields.get_bool("multi_query").value_or(true) ? 1 : c.num_heads;
           }
           const bool two_norms =
               grouped && fields.get_uint("num_ln_in_parallel_attn").value_or(2) == 2;
@@ -59,7 +60,8 @@ const Arch kFalcon = {
           read_falcon(c);
           c.activation = plan::Activation::gelu_erf;
           c.qkv_layout = QkvLayout::stacked;
-          c.residual = c.num_kv_heads > 1 ? Residual::parallel : Residual::parallel_shared;
+          const bool grouped = shared_size(c, &LayerConfig::num_kv_heads) != 1U;
+          c.residual = grouped ? Residual::parallel : Residual::parallel_shared;
         },
 };
 

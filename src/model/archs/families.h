@@ -14,6 +14,8 @@ extern const Arch kExaone4;
 extern const Arch kFalcon;
 extern const Arch kGemma2;
 extern const Arch kGemma3;
+extern const Arch kGemma3n;
+extern const Arch kGemma4;
 extern const Arch kGlm4;
 extern const Arch kGpt2;
 extern const Arch kGptNeoX;
@@ -41,15 +43,24 @@ extern const Arch kStableLm;
 // Every `interval`-th layer sees all tokens, the others keep their window.
 void set_window_pattern(ModelConfig& c, uint32_t interval);
 
+// The windows of a GGUF file that says of each layer whether it has one.
+void set_windows(const GgufFields& fields, ModelConfig& c);
+
 // Layers with a window take the local rope, or those without one none.
 void use_local_rope(ModelConfig& c);
 void drop_rope_without_window(ModelConfig& c);
+
+// The size of networks where the config gives none.
+void default_ffn_size(ModelConfig& c, uint32_t size);
 
 // Qwen's older configs: with use_sliding_window all layers from max_window_layers on slide.
 void read_qwen_windows(const JsonFields& fields, ModelConfig& c);
 
 // Qwen's experts, and which layers have them.
 void read_qwen_experts(const JsonFields& fields, ModelConfig& c);
+
+// The last `count` layers take the keys and values of the last layer of their type before them.
+void share_kv(ModelConfig& c, uint32_t count);
 
 // What the Gemma families share: norms around attention and network, scaled embeddings, and in
 // config.json the scale of the scores and the soft caps.

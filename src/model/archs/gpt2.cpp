@@ -40,7 +40,7 @@ const Arch kGpt2 = {
           read_gpt2(c);
           c.activation = activation;
           c.transposed = true;
-          if (c.intermediate_size == 0) c.intermediate_size = 4 * c.hidden_size;
+          default_ffn_size(c, 4 * c.hidden_size);
           if (!fields.get_bool("scale_attn_weights").value_or(true)) c.attention_scale = 1.0F;
           if (fields.get_bool("scale_attn_by_inverse_layer_idx").value_or(false)) {
             fail("field 'scale_attn_by_inverse_layer_idx': true is not supported");

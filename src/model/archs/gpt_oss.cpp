@@ -31,6 +31,7 @@ const Arch kGptOss = {
           read_hf_experts(fields, c);
           read_gpt_oss(c);
           c.experts->layout = ExpertLayout::transposed_interleaved;
+          c.experts->fused_gate_up = true;
           if (!fields.has("layer_types")) set_window_pattern(c, 2);
         },
     .from_gguf =

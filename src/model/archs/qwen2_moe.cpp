@@ -32,7 +32,8 @@ const Arch kQwen2Moe = {
         [](const GgufFields& fields, ModelConfig& c) {
           read_gguf_experts(fields, c);
           c.experts->shared_intermediate_size =
-              fields.get_uint("expert_shared_feed_forward_length").value_or(c.intermediate_size);
+              fields.get_uint("expert_shared_feed_forward_length")
+                  .value_or(fields.require_uint("feed_forward_length"));
           c.experts->shared_gate = true;
         },
 };
