@@ -7,12 +7,12 @@
 // columns.
 //! include lib/step.wgsl
 //! include lib/nan.wgsl
+//! include lib/rotate.wgsl
 //! include kv/pages.wgsl
 @group(0) @binding(1) var<storage, read_write> out: array<f32>;
 @group(0) @binding(2) var<storage, read> qkv: array<f32>;
 @group(0) @binding(7) var<storage, read> q_norm: array<f32>;
 @group(0) @binding(8) var<storage, read> k_norm: array<f32>;
-@group(0) @binding(9) var<storage, read> rope: array<f32>;         // rows of ROPE_STRIDE
 @group(0) @binding(10) var<storage, read> query_scale: array<f32>;  // rows of QUERY_SCALE_STRIDE
 
 var<workgroup> head: array<f32, HEAD_DIM + VALUE_DIM>;
@@ -31,12 +31,6 @@ fn pair_elements(pair: u32) -> vec2<u32> {
     return vec2<u32>(pair * 2u, pair * 2u + 1u);
   }
   return vec2<u32>(pair, pair + ROTARY_DIM / 2u);
-}
-
-fn rotated(a: f32, b: f32, pair: u32, position: u32) -> vec2<f32> {
-  let c = rope[position * ROPE_STRIDE + pair * 2u];
-  let s = rope[position * ROPE_STRIDE + pair * 2u + 1u];
-  return vec2<f32>(fma(a, c, -(b * s)), fma(b, c, a * s));
 }
 
 // Element `i` of the head at `first` of qkv, as its norm takes it.

@@ -73,14 +73,6 @@ class Builder {
     for (const std::string& file : spec_.includes) include(file);
     include(spec_.file);
     finish_params();
-    std::sort(text_.bindings.begin(), text_.bindings.end(),
-              [](const Binding& a, const Binding& b) { return a.index < b.index; });
-    for (size_t i = 0; i < text_.bindings.size(); ++i) {
-      if (text_.bindings[i].index != i) {
-        fail("bindings must be numbered 0, 1, 2, … without gaps; found {} where {} was expected",
-             text_.bindings[i].index, i);
-      }
-    }
     return std::move(text_);
   }
 
@@ -219,7 +211,7 @@ class Builder {
       }
       fail("unknown directive '{}'; there are include, params and unroll", text);
     }
-    if (take(rest, "@group(")) declaration(rest);
+    if (take(rest, "@group(")) return line(declaration(rest), file, number);
     if (struct_name_.empty()) {
       rest = text;
       if (take(rest, "struct ")) {
@@ -247,8 +239,9 @@ class Builder {
     return fmt::format("@group(1) @binding(0) var<uniform> params: {};", params_type_);
   }
 
-  // `rest` follows "@group(".
-  void declaration(std::string_view rest) {
+  // `rest` follows "@group(". The line with the binding's number in the text, whatever it had in
+  // its file: files combine freely.
+  std::string declaration(std::string_view rest) {
     Binding binding;
     const auto number = [&](std::string_view what) {
       uint32_t value = 0;
@@ -261,7 +254,9 @@ class Builder {
     };
     if (number("group") != 0) fail("bindings are of group 0; group 1 is for params");
     if (!take(rest, "@binding(")) fail("@binding(N) must follow @group(0) on the line");
-    binding.index = number("binding");
+    number("binding");
+    binding.index = static_cast<uint32_t>(text_.bindings.size());
+    std::string result = fmt::format("@group(0) @binding({}){}", binding.index, rest);
     if (!take(rest, "var<")) fail("var<…> must follow on the line");
     if (take(rest, "uniform>")) {
       binding.access = Access::uniform;
@@ -280,6 +275,7 @@ class Builder {
     binding.name = std::string(take_name(rest));
     if (binding.name.empty() || !rest.starts_with(":")) fail("expected 'name: type' on the line");
     text_.bindings.push_back(std::move(binding));
+    return result;
   }
 
   // A params struct has only 4-byte scalars: its layout is then the same everywhere.

@@ -107,6 +107,7 @@ std::vector<WeightId> weights(const OpBody& body) {
                           std::vector<WeightId> list = {op.weight};
                           append(list, op.bias);
                           if (op.norm) append(list, op.norm->weight);
+                          if (op.rope_kv) append(list, op.rope_kv->rope);
                           return list;
                         },
                         [](const RopeKv& op) {

@@ -83,26 +83,6 @@ struct NormOut {
   float weight_offset = 0.0F;
 };
 
-// out[:, out_offset + i] = residual[:, i] + scale * (bias[i] + sum_j W[i, j] * x[:, j]).
-// x f32: products and sums in f32; with `f16_inputs` x and the decoded weights are first rounded to
-// f16 (saturating at
-// +-65504), sums stay f32. x q8 (block-quantised weights only): integer sums over blocks of 32,
-// scaled and added in f32.
-struct Linear {
-  ValueId x;
-  WeightId weight;  // [rows, cols]: cols = width of x
-  ValueId out;
-  std::optional<WeightId> bias;     // f32 [rows]
-  std::optional<ValueId> residual;  // [.., rows]
-  float scale = 1.0F;
-  uint32_t out_offset = 0;
-  bool f16_inputs = false;
-  // What a backend may draw in (backend/gpu/fuse.h); plans that it is given have none of it.
-  std::optional<float> x_norm_eps;  // x is q8_rms: sums are multiplied by its RMS factor
-  std::optional<NormOut> norm;
-  std::optional<Activation> glu;  // out (q8) = act(first half of the rows) * second half
-};
-
 // How RopeKv normalises q and k, where they have weights.
 struct HeadNorm {
   NormKind kind = NormKind::rms;
@@ -132,6 +112,27 @@ struct RopeKv {
   RopeStyle style = RopeStyle::half;
   float clip = 0.0F;
   bool shared_kv = false;
+};
+
+// out[:, out_offset + i] = residual[:, i] + scale * (bias[i] + sum_j W[i, j] * x[:, j]).
+// x f32: products and sums in f32; with `f16_inputs` x and the decoded weights are first rounded to
+// f16 (saturating at
+// +-65504), sums stay f32. x q8 (block-quantised weights only): integer sums over blocks of 32,
+// scaled and added in f32.
+struct Linear {
+  ValueId x;
+  WeightId weight;  // [rows, cols]: cols = width of x
+  ValueId out;
+  std::optional<WeightId> bias;     // f32 [rows]
+  std::optional<ValueId> residual;  // [.., rows]
+  float scale = 1.0F;
+  uint32_t out_offset = 0;
+  bool f16_inputs = false;
+  // What a backend may draw in (backend/gpu/fuse.h); plans that it is given have none of it.
+  std::optional<float> x_norm_eps;  // x is q8_rms: sums are multiplied by its RMS factor
+  std::optional<NormOut> norm;
+  std::optional<Activation> glu;  // out (q8) = act(first half of the rows) * second half
+  std::optional<RopeKv> rope_kv;  // takes the rows as its qkv, which is not made; out is its out
 };
 
 // Multi-head latent attention (DeepSeek-V2, 2024): what the cache keeps of a column is one latent

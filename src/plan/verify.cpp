@@ -199,7 +199,7 @@ class Verifier {
       expect_width(*op.residual, w.rows);
     }
     expect_finite(op.scale, "scale");
-    if (op.x_norm_eps || op.norm || op.glu) fail("ops are drawn into it");
+    if (op.x_norm_eps || op.norm || op.glu || op.rope_kv) fail("ops are drawn into it");
   }
 
   void check_op(const RopeKv& op) const {

@@ -148,6 +148,32 @@ TEST(Fuse, AGluGoesIntoTheProjectionBeforeIt) {
   EXPECT_EQ(first.out, gated);
 }
 
+TEST(Fuse, ARotationGoesIntoTheProjectionBeforeIt) {
+  constexpr uint32_t kHead = 32;
+  const auto plan_of = [&](const plan::RopeKv& changes, std::optional<ValueId> residual = {}) {
+    Chain c(KernelClass::decode);
+    plan::RopeKv op = changes;
+    op.num_heads = 2;
+    op.kv_layer = c.b.kv_layer(1, kHead, kHead);
+    if (residual) residual = c.b.input("residual", 4 * kHead);
+    op.qkv = c.linear(c.quantize(c.b.input("x", kWidth)), 4 * kHead, false, residual);
+    op.out = c.b.value("q", 2 * kHead);
+    op.rope = c.b.weight("rope", 144, kHead, selftest::rope_table(144, kHead));
+    c.b.op(op);
+    return fused(c.b.result());
+  };
+  const plan::Plan plan = plan_of({});
+  ASSERT_EQ(kinds(plan), (Kinds{"quantize", "linear"}));
+  const auto& linear = std::get<plan::Linear>(plan.ops[1].body);
+  ASSERT_TRUE(linear.rope_kv.has_value());
+  EXPECT_EQ(linear.out, linear.rope_kv->out);
+
+  const Kinds apart = {"quantize", "linear", "rope_kv"};
+  EXPECT_EQ(kinds(plan_of({.norm = {.eps = 1e-5F, .values = true}})), apart);
+  EXPECT_EQ(kinds(plan_of({.clip = 2.0F})), apart);
+  EXPECT_EQ(kinds(plan_of({}, ValueId{})), apart);
+}
+
 TEST(Fuse, LayerNormsAndActivationsQuantizeButStayApart) {
   Chain norm(KernelClass::decode);
   const ValueId sum = norm.linear(norm.quantize(norm.b.input("x", kWidth)), kWidth);

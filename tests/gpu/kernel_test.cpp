@@ -119,12 +119,23 @@ TEST_F(KernelTest, MaskedCapabilitiesChangeTheText) {
   EXPECT_TRUE(kernel_text(shuffle, c).wgsl.starts_with("enable subgroups;"));
 }
 
+TEST_F(KernelTest, BindingsAreNumberedInTheOrderOfTheText) {
+  const KernelText text =
+      kernel_text({.label = "order", .file = "order.wgsl"}, {.max_invocations = 256});
+  ASSERT_EQ(text.bindings.size(), 2U);
+  EXPECT_EQ(text.bindings[0].name, "b");
+  EXPECT_EQ(text.bindings[0].index, 0U);
+  EXPECT_EQ(text.bindings[1].name, "a");
+  EXPECT_EQ(text.bindings[1].index, 1U);
+  EXPECT_TRUE(has(text.wgsl, "@group(0) @binding(0) var<storage, read_write> b: array<u32>;"));
+  EXPECT_TRUE(has(text.wgsl, "@group(0) @binding(1) var<storage, read> a: array<u32>;  // why"));
+}
+
 TEST_F(KernelTest, MalformedFilesAreErrors) {
   const Capabilities c{.max_invocations = 256};
   const auto message = [&](std::string file) {
     return error_of([&] { kernel_text({.label = "bad", .file = file}, c); });
   };
-  EXPECT_TRUE(has(message("bad_gap.wgsl"), "without gaps"));
   EXPECT_TRUE(has(message("bad_group.wgsl"), "bad_group.wgsl:1: bindings are of group 0"));
   EXPECT_TRUE(has(message("bad_split.wgsl"), "@binding(N) must follow"));
   EXPECT_TRUE(has(message("bad_directive.wgsl"), "unknown directive"));

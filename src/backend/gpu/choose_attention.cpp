@@ -21,7 +21,8 @@ const plan::KvLayer& kv_layer(const ChooseContext& c, plan::KvLayerId id) {
   return kv;
 }
 
-// Constants and bindings of the KV pages.
+}  // namespace
+
 void add_kv(KernelUse& use, const ChooseContext& c, plan::KvLayerId id, bool write) {
   const plan::KvLayer& kv = kv_layer(c, id);
   const bool f16 = c.resources.kv_dtype == formats::DType::F16;
@@ -39,6 +40,18 @@ void add_kv(KernelUse& use, const ChooseContext& c, plan::KvLayerId id, bool wri
   use.bindings.push_back({"keys", Bound::keys, plan::index(id)});
   use.bindings.push_back({"values", Bound::values, plan::index(id)});
 }
+
+void add_rope(KernelUse& use, const ChooseContext& c, const plan::RopeKv& op) {
+  auto& constants = use.spec.constants;
+  const uint32_t dim = op.rope ? weight(c, *op.rope).cols : 0;
+  constants.emplace_back("HEADS", op.num_heads);
+  constants.emplace_back("ROTARY_DIM", dim);
+  constants.emplace_back("ROPE_STRIDE", static_cast<uint32_t>(round_up(dim, 4)));
+  constants.emplace_back("INTERLEAVED", op.style == plan::RopeStyle::interleaved);
+  use.bindings.push_back(table_binding(c, "rope", op.rope));
+}
+
+namespace {
 
 // The score's constants.
 void add_score(KernelUse& use, const plan::Attention& op) {
@@ -200,7 +213,6 @@ std::vector<KernelUse> choose_op(const plan::RopeKv& op, plan::KernelClass,
   use.bindings.push_back({"step_info", Bound::step});
   add_kv(use, c, op.kv_layer, true);
   auto& constants = use.spec.constants;
-  constants.emplace_back("HEADS", op.num_heads);
   constants.emplace_back("QKV_STRIDE", value_stride(c.plan[op.qkv]));
   constants.emplace_back("OUT_STRIDE", value_stride(c.plan[op.out]));
   constants.emplace_back("Q_NORM", op.q_norm.has_value());
@@ -217,17 +229,13 @@ std::vector<KernelUse> choose_op(const plan::RopeKv& op, plan::KernelClass,
   constants.emplace_back("AFTER_ROPE", op.norm.after_rope && (op.q_norm || op.k_norm));
   constants.emplace_back("V_NORM", op.norm.values);
   constants.emplace_back("CLIP", op.clip);
-  constants.emplace_back("ROTARY_DIM", op.rope ? weight(c, *op.rope).cols : 0U);
-  constants.emplace_back(
-      "ROPE_STRIDE", op.rope ? static_cast<uint32_t>(round_up(weight(c, *op.rope).cols, 4)) : 0U);
-  constants.emplace_back("INTERLEAVED", op.style == plan::RopeStyle::interleaved);
   constants.emplace_back("QUERY_SCALE", op.query_scale.has_value());
   constants.emplace_back("QUERY_SCALE_STRIDE", 4U);  // rows of one element take a vector
   use.bindings.push_back(value_binding("out", op.out));
   use.bindings.push_back(value_binding("qkv", op.qkv));
   use.bindings.push_back(table_binding(c, "q_norm", op.q_norm));
   use.bindings.push_back(table_binding(c, "k_norm", op.k_norm));
-  use.bindings.push_back(table_binding(c, "rope", op.rope));
+  add_rope(use, c, op);
   use.bindings.push_back(table_binding(c, "query_scale", op.query_scale));
   use.grid.x = op.num_heads + (op.shared_kv ? 0 : 2 * kv.num_kv_heads);
   return {std::move(use)};

@@ -95,6 +95,11 @@ void add_linear_out(KernelUse& use, const plan::Linear& op, const ChooseContext&
     use.spec.includes.emplace_back("linear_out/glu_q8.wgsl");
     constants.emplace_back("ACTIVATION", static_cast<uint32_t>(*op.glu));
     constants.emplace_back("OUT_WIDTH", c.plan[op.out].width);
+  } else if (op.rope_kv) {
+    use.spec.label += " rope";
+    use.spec.includes.emplace_back("linear_out/rope_kv.wgsl");
+    add_kv(use, c, op.rope_kv->kv_layer, true);
+    add_rope(use, c, *op.rope_kv);
   } else if (op.norm) {
     use.spec.label += " norm";
     use.spec.includes.emplace_back("linear_out/norm_q8.wgsl");

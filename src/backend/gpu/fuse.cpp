@@ -106,7 +106,7 @@ class Fuser {
   plan::Plan run() && {
     for (plan::Op& op : std::exchange(result_.ops, {})) {
       mark_x(op);
-      if (draw_quantize(op)) continue;
+      if (draw_quantize(op) || draw_rope_kv(op)) continue;
       result_.ops.push_back(std::move(op));
     }
     return std::move(result_);
@@ -145,10 +145,30 @@ class Fuser {
     return true;
   }
 
-  // The Linear before the last op, if it writes all of `out` in one dispatch of the int8 kernel.
-  plan::Linear* linear_of(ValueId out) {
-    if (result_.ops.size() < 2) return nullptr;
-    auto* linear = std::get_if<plan::Linear>(&result_.ops[result_.ops.size() - 2].body);
+  // Draws a plain RopeKv into the Linear before it.
+  bool draw_rope_kv(const plan::Op& op) {
+    const auto* rope_kv = std::get_if<plan::RopeKv>(&op.body);
+    if (rope_kv == nullptr || !only_reader(rope_kv->qkv)) return false;
+    const plan::KvLayer& kv = resources_.kv_layers[plan::index(rope_kv->kv_layer)];
+    const bool plain = !rope_kv->q_norm && !rope_kv->k_norm && !rope_kv->norm.values &&
+                       rope_kv->clip == 0.0F && !rope_kv->query_scale && !rope_kv->shared_kv;
+    const auto fours = [](uint32_t dim) { return dim % 4 == 0; };
+    if (!plain || !fours(kv.head_dim) || !fours(kv.value_dim) || !rope_kv->rope ||
+        !fours(resources_.weights[plan::index(*rope_kv->rope)].cols)) {
+      return false;
+    }
+    plan::Linear* linear = linear_of(rope_kv->qkv, 1);
+    if (linear == nullptr || linear->residual) return false;
+    linear->rope_kv = *rope_kv;
+    linear->out = rope_kv->out;
+    return true;
+  }
+
+  // The Linear `back` ops before the end, if it writes all of `out` in one dispatch of the int8
+  // kernel.
+  plan::Linear* linear_of(ValueId out, size_t back) {
+    if (result_.ops.size() < back) return nullptr;
+    auto* linear = std::get_if<plan::Linear>(&result_.ops[result_.ops.size() - back].body);
     if (linear == nullptr || linear->out != out || linear->norm || linear->glu) return nullptr;
     const plan::Weight& weight = resources_.weights[plan::index(linear->weight)];
     const bool fits = plan::is_q8(result_[linear->x].type) && weight.rows == result_[out].width &&
@@ -157,7 +177,7 @@ class Fuser {
   }
 
   bool draw_into_linear(const plan::Norm& op) {
-    plan::Linear* linear = linear_of(op.x);
+    plan::Linear* linear = linear_of(op.x, 2);
     if (linear == nullptr || is_kept(op.out) || !only_linears(op.out) ||
         op.kind != plan::NormKind::rms) {
       return false;
@@ -169,7 +189,7 @@ class Fuser {
   }
 
   bool draw_into_linear(const plan::Glu& op) {
-    plan::Linear* linear = linear_of(op.x);
+    plan::Linear* linear = linear_of(op.x, 2);
     const bool plain = op.groups == 1 && op.alpha == 1.0F && op.limit == 0.0F &&
                        op.up_offset == 0.0F && !op.cutoff;
     if (linear == nullptr || linear->residual || !only_reader(op.x) || !plain) return false;

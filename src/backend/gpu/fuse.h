@@ -16,6 +16,8 @@ namespace wisp::backend::webgpu {
 //   write q8 values are drawn into the Linear with q8 inputs before them. The norm's RMS factor
 //   then multiplies the sums of the Linears that read it (plan::NormOut), so results differ by
 //   rounding.
+// - A RopeKv without norms, clip and query scale is drawn into the Linear with q8 inputs before it,
+//   which rotates its results and writes them where they belong: the same bits.
 // - What norms, activations, GLUs, gates and attention of the prefill class write only for
 // cooperative
 //   matrices is written as f16, which is what those make of it: the same bits.

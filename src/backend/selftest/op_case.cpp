@@ -258,6 +258,18 @@ std::vector<float> random_floats(Random& random, size_t count, float magnitude) 
   return values;
 }
 
+std::vector<float> rope_table(uint32_t positions, uint32_t rotary_dim) {
+  std::vector<float> table;
+  for (uint32_t p = 0; p < positions; ++p) {
+    for (uint32_t i = 0; i < rotary_dim / 2; ++i) {
+      const double angle = p * std::pow(10000.0, -2.0 * i / rotary_dim);
+      table.push_back(static_cast<float>(std::cos(angle)));
+      table.push_back(static_cast<float>(std::sin(angle)));
+    }
+  }
+  return table;
+}
+
 std::vector<std::byte> to_bytes(const std::vector<float>& values) {
   std::vector<std::byte> bytes(values.size() * sizeof(float));
   if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());

@@ -74,6 +74,8 @@ std::vector<float> random_floats(Random& random, size_t count, float magnitude =
 // +-magnitude.
 std::vector<std::byte> random_weight(Random& random, formats::DType dtype, uint32_t rows,
                                      uint32_t cols, float magnitude = 1.0F);
+// Cosines and sines of a usual RoPE, [positions, rotary_dim].
+std::vector<float> rope_table(uint32_t positions, uint32_t rotary_dim);
 std::vector<std::byte> to_bytes(const std::vector<float>& values);
 // Rows of a q8 value made from f32 rows by the Quantize op's rule.
 std::vector<std::byte> quantized_rows(const std::vector<float>& values, uint32_t width);

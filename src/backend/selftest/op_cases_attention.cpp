@@ -34,19 +34,6 @@ struct AttentionCase {
   std::vector<std::vector<uint32_t>> steps = {};  // columns of slot 0, 1, 2
 };
 
-// Cosines and sines of a usual RoPE, [positions, rotary_dim].
-std::vector<float> rope_table(uint32_t positions, uint32_t rotary_dim) {
-  std::vector<float> table;
-  for (uint32_t p = 0; p < positions; ++p) {
-    for (uint32_t i = 0; i < rotary_dim / 2; ++i) {
-      const double angle = p * std::pow(10000.0, -2.0 * i / rotary_dim);
-      table.push_back(static_cast<float>(std::cos(angle)));
-      table.push_back(static_cast<float>(std::sin(angle)));
-    }
-  }
-  return table;
-}
-
 OpCase attention_case(const AttentionCase& a, KernelClass kernel_class, DType kv_dtype,
                       bool f16_inputs) {
   const uint32_t value_dim = a.value_dim == 0 ? a.head_dim : a.value_dim;

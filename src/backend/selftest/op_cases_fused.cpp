@@ -114,6 +114,59 @@ OpCase activate_case(DType dtype, uint32_t width, uint32_t hidden, plan::Activat
                       kFlipBound);
 }
 
+struct Heads {
+  uint32_t num_heads = 1;
+  uint32_t num_kv_heads = 1;
+  uint32_t head_dim = 64;
+  uint32_t value_dim = 64;
+  uint32_t rotary_dim = 64;
+  plan::RopeStyle style = plan::RopeStyle::half;
+  DType kv_dtype = DType::F16;
+  bool bias = false;
+};
+
+// A projection to heads, their rotation and attention to what was written to the pages.
+OpCase rope_case(DType dtype, uint32_t width, const Heads& h) {
+  constexpr uint32_t kPositions = 160;
+  CaseBuilder b(fmt::format("fused_rope_{}_{}x{}x{}_{}{}", formats::dtype_name(dtype), h.num_heads,
+                            h.num_kv_heads, h.head_dim, formats::dtype_name(h.kv_dtype),
+                            h.style == plan::RopeStyle::interleaved ? "_interleaved" : ""),
+                plan::KernelClass::decode, {.max_columns = 70, .max_positions = kPositions});
+  b.result().resources.kv_dtype = h.kv_dtype;
+  const plan::KvLayerId layer = b.kv_layer(h.num_kv_heads, h.head_dim, h.value_dim);
+  const uint32_t rows =
+      (h.num_heads + h.num_kv_heads) * h.head_dim + h.num_kv_heads * h.value_dim;
+  plan::Linear linear{.x = b.input("x", width, plan::ValueType::q8, 2.0F),
+                      .weight = b.weight("w", dtype, rows, width, 0.5F),
+                      .out = b.value("qkv", rows),
+                      .bias = {},
+                      .residual = {}};
+  if (h.bias) linear.bias = b.weight("bias", DType::F32, 1, rows, 2.0F);
+  b.op(linear);
+  const plan::RopeKv rope{.qkv = linear.out,
+                          .out = b.value("q", h.num_heads * h.head_dim),
+                          .kv_layer = layer,
+                          .num_heads = h.num_heads,
+                          .q_norm = {},
+                          .k_norm = {},
+                          .rope = b.weight("rope", kPositions, h.rotary_dim,
+                                           rope_table(kPositions, h.rotary_dim)),
+                          .query_scale = {},
+                          .style = h.style};
+  b.op(rope);
+  b.output(rope.out, 1e-5);
+  const plan::Attention attention{.q = rope.out,
+                                  .out = b.value("out", h.num_heads * h.value_dim),
+                                  .kv_layer = layer,
+                                  .num_heads = h.num_heads,
+                                  .scale = 0.02F};
+  b.op(attention);
+  // A half that is rounded the other way differs by 2^-11 of itself.
+  b.output(attention.out, h.kv_dtype == DType::F16 ? 1e-3 : 2e-5);
+  for (const uint32_t k : {1U, 2U, 3U, 7U, 16U, 33U, 65U}) b.step(b.next_columns(0, k));
+  return std::move(b.result());
+}
+
 // What rounds to another half in f32 than in the reference moves the results about so much.
 constexpr double kHalfBound = 0.003;
 
@@ -168,6 +221,19 @@ void add_fused_cases(std::vector<OpCase>& cases) {
   cases.push_back(layer_norm_case(DType::Q4_0, 96, 544));
   cases.push_back(activate_case(DType::Q8_0, 96, 1056, gelu_erf));
   cases.push_back(activate_case(DType::Q4_0, 64, 288, relu_squared));
+  cases.push_back(rope_case(DType::Q4_0, 256, {.num_heads = 4, .num_kv_heads = 2}));
+  cases.push_back(rope_case(DType::Q8_0, 96, {.num_heads = 3, .rotary_dim = 32, .bias = true}));
+  cases.push_back(rope_case(DType::Q4_K, 256,
+                            {.num_heads = 2,
+                             .num_kv_heads = 2,
+                             .head_dim = 128,
+                             .value_dim = 96,
+                             .rotary_dim = 128,
+                             .style = plan::RopeStyle::interleaved,
+                             .kv_dtype = DType::F32}));
+  cases.push_back(
+      rope_case(DType::Q4_1, 64,
+                {.num_heads = 5, .head_dim = 36, .value_dim = 20, .rotary_dim = 12, .bias = true}));
   cases.push_back(half_case(Middle::norm, 544, 200));
   cases.push_back(half_case(Middle::layer_norm, 544, 37));
   cases.push_back(half_case(Middle::glu, 96, 37));
