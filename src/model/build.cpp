@@ -9,7 +9,6 @@ namespace {
 
 using plan::KernelClass;
 using plan::Rows;
-using plan::ValueId;
 
 constexpr float kStreamFloor = 1e-5F;  // of the mean square of a stream that is made
 

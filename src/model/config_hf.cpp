@@ -226,7 +226,7 @@ std::vector<uint32_t> JsonFields::get_per_layer(std::string_view key, uint32_t n
   if (value == nullptr || !value->is_array()) {
     return std::vector<uint32_t>(num_layers, get_uint(key).value_or(usual));
   }
-  const std::vector<uint32_t> result = get_uints(key);
+  std::vector<uint32_t> result = get_uints(key);
   if (result.size() != num_layers) {
     fail("field '{}' has {} numbers, expected one for each of {} layers", key, result.size(),
          num_layers);

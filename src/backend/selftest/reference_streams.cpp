@@ -41,7 +41,8 @@ Matrix stream_match_reference(const plan::StreamMatch& op, const Matrix& first,
       matched[i] *= target / std::sqrt(std::max<double>(mean_square(own, 0.0), op.floor));
       mean[i % width] += matched[i];
     }
-    for (double& v : mean) v /= 1.0 + static_cast<double>(matched.size() / width);
+    const size_t count = 1 + matched.size() / width;
+    for (double& v : mean) v /= static_cast<double>(count);
     out.push_back(op.mean ? mean : matched);
   }
   return out;
