@@ -14,9 +14,10 @@ struct Group {
 }
 
 fn load_group(row: u32, group: u32) -> Group {
-  let q = weights[row * GROUPS + group];
+  let i = row * GROUPS + group;
+  let q = weights[i];
   return Group(q & vec4<u32>(0x0f0f0f0fu), (q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu),
-               group_scale(row, group));
+               half_at(weight_scales[i >> 1u], i));
 }
 
 fn centred(q: u32) -> vec4<f32> {

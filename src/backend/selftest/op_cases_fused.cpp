@@ -134,8 +134,7 @@ OpCase rope_case(DType dtype, uint32_t width, const Heads& h) {
                 plan::KernelClass::decode, {.max_columns = 70, .max_positions = kPositions});
   b.result().resources.kv_dtype = h.kv_dtype;
   const plan::KvLayerId layer = b.kv_layer(h.num_kv_heads, h.head_dim, h.value_dim);
-  const uint32_t rows =
-      (h.num_heads + h.num_kv_heads) * h.head_dim + h.num_kv_heads * h.value_dim;
+  const uint32_t rows = (h.num_heads + h.num_kv_heads) * h.head_dim + h.num_kv_heads * h.value_dim;
   plan::Linear linear{.x = b.input("x", width, plan::ValueType::q8, 2.0F),
                       .weight = b.weight("w", dtype, rows, width, 0.5F),
                       .out = b.value("qkv", rows),
@@ -143,16 +142,16 @@ OpCase rope_case(DType dtype, uint32_t width, const Heads& h) {
                       .residual = {}};
   if (h.bias) linear.bias = b.weight("bias", DType::F32, 1, rows, 2.0F);
   b.op(linear);
-  const plan::RopeKv rope{.qkv = linear.out,
-                          .out = b.value("q", h.num_heads * h.head_dim),
-                          .kv_layer = layer,
-                          .num_heads = h.num_heads,
-                          .q_norm = {},
-                          .k_norm = {},
-                          .rope = b.weight("rope", kPositions, h.rotary_dim,
-                                           rope_table(kPositions, h.rotary_dim)),
-                          .query_scale = {},
-                          .style = h.style};
+  const plan::RopeKv rope{
+      .qkv = linear.out,
+      .out = b.value("q", h.num_heads * h.head_dim),
+      .kv_layer = layer,
+      .num_heads = h.num_heads,
+      .q_norm = {},
+      .k_norm = {},
+      .rope = b.weight("rope", kPositions, h.rotary_dim, rope_table(kPositions, h.rotary_dim)),
+      .query_scale = {},
+      .style = h.style};
   b.op(rope);
   b.output(rope.out, 1e-5);
   const plan::Attention attention{.q = rope.out,
