@@ -116,9 +116,8 @@ struct RopeKv {
 
 // out[:, out_offset + i] = residual[:, i] + scale * (bias[i] + sum_j W[i, j] * x[:, j]).
 // x f32: products and sums in f32; with `f16_inputs` x and the decoded weights are first rounded to
-// f16 (saturating at
-// +-65504), sums stay f32. x q8 (block-quantised weights only): integer sums over blocks of 32,
-// scaled and added in f32.
+// f16 (saturating at +-65504), sums stay f32. x q8 (block-quantised weights only): integer sums
+// over blocks of 32, scaled and added in f32.
 struct Linear {
   ValueId x;
   WeightId weight;  // [rows, cols]: cols = width of x

@@ -19,8 +19,7 @@ namespace wisp::backend::webgpu {
 // - A RopeKv without norms, clip and query scale is drawn into the Linear with q8 inputs before it,
 //   which rotates its results and writes them where they belong: the same bits.
 // - What norms, activations, GLUs, gates and attention of the prefill class write only for
-// cooperative
-//   matrices is written as f16, which is what those make of it: the same bits.
+//   cooperative matrices is written as f16, which is what those make of it: the same bits.
 plan::Plan fuse(const plan::Plan& plan, const plan::Resources& resources,
                 const gpu::Capabilities& capabilities, std::span<const DeviceWeight> weights,
                 std::span<const plan::ValueId> kept);
