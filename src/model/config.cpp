@@ -173,6 +173,9 @@ void check(const ModelConfig& c) {
   if (c.streams && (c.per_layer_dim == 0 || c.streams->count < 2)) {
     fail("{} streams with layers' embeddings of {} elements", c.streams->count, c.per_layer_dim);
   }
+  if (c.per_layer_vocab > c.vocab_size) {
+    fail("{} of {} tokens have embeddings for each layer", c.per_layer_vocab, c.vocab_size);
+  }
   if (c.laurel_rank > kMaxDim) fail("laurel_rank is {}", c.laurel_rank);
   if (uint64_t{c.per_layer_dim} * c.num_layers > kMaxDim) {
     fail("per_layer_dim is {} in {} layers", c.per_layer_dim, c.num_layers);

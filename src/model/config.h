@@ -167,6 +167,8 @@ struct ModelConfig {
   float residual_scale = 1.0F;  // of what attention and feed-forward network add
   bool layer_scales = false;    // what a layer gives is multiplied by a number of its own
   uint32_t per_layer_dim = 0;   // elements of a token's own embedding for each layer; 0: none
+  // Tokens that have one, the others' is zero; 0: as many as the file's table has.
+  uint32_t per_layer_vocab = 0;
   float logit_scale = 1.0F;
   RopeConfig rope;
   std::optional<RopeConfig> local_rope;  // of layers that say so

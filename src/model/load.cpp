@@ -315,7 +315,8 @@ void resolve_head(WeightResolver& resolver, Model& model) {
     const uint32_t width = c.num_layers * c.per_layer_dim;
     const Rows proj[] = {{Role::per_layer_model_proj, width}};
     model.per_layer = {
-        .table = resolver.padded_matrix(Role::per_layer_embedding, c.vocab_size, width),
+        .table = resolver.padded_matrix(Role::per_layer_embedding, c.per_layer_vocab, c.vocab_size,
+                                        width),
         .proj = resolver.projection(proj, 0, c.hidden_size),
         .norm = resolver.norm(Role::per_layer_model_norm, 0, c.per_layer_dim, c.norm)};
   }

@@ -78,12 +78,13 @@ plan::WeightId WeightResolver::matrix(Role role, uint32_t layer, uint32_t rows, 
   return add({full, tensor->dtype, rows, cols}, {tensor->data});
 }
 
-plan::WeightId WeightResolver::padded_matrix(Role role, uint32_t rows, uint32_t cols) {
+plan::WeightId WeightResolver::padded_matrix(Role role, uint32_t stored, uint32_t rows,
+                                             uint32_t cols) {
   const std::string full = name(role, 0, ".weight");
   const formats::TensorView* found = checkpoint_.find(full);
-  uint64_t shape[] = {rows, cols};
-  if (found != nullptr && !found->shape.empty()) {
-    shape[0] = std::min<uint64_t>(found->shape[0], rows);
+  uint64_t shape[] = {stored == 0 ? rows : stored, cols};
+  if (stored == 0 && found != nullptr && !found->shape.empty()) {
+    shape[0] = std::clamp<uint64_t>(found->shape[0], 1, rows);
   }
   const formats::TensorView* tensor = take(full, shape, true);
   if (tensor == nullptr) return {};

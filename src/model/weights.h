@@ -64,8 +64,9 @@ class WeightResolver {
   // A matrix [rows, cols] in its stored type.
   plan::WeightId matrix(Role role, uint32_t layer, uint32_t rows, uint32_t cols);
 
-  // A matrix of which the last rows may be missing: they are zeros.
-  plan::WeightId padded_matrix(Role role, uint32_t rows, uint32_t cols);
+  // A matrix of which the first `stored` rows are in the file (0: as many as it has) and the others
+  // are zeros.
+  plan::WeightId padded_matrix(Role role, uint32_t stored, uint32_t rows, uint32_t cols);
 
   // A matrix as f32: a table that kernels index.
   plan::WeightId table(Role role, uint32_t rows, uint32_t cols);

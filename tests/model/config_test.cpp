@@ -302,6 +302,7 @@ TEST(ConfigHf, Gemma4RefusesWhatItDoesNotDo) {
         {"sliding_attention", {{"rope_type", "default"}}}},
        "rope type 'linear' is not supported"},
       {"rope_parameters", {{"rope_type", "default"}}, "'rope_parameters.sliding_attention'"},
+      {"intermediate_size", 2147483680U, "'intermediate_size' is 2147483680"},
   };
   for (const Case& c : cases) {
     json config = gemma4_config();
@@ -340,11 +341,13 @@ TEST(ConfigHf, Gemma3nHasSizesAndCutoffsOfEachLayer) {
   json config = gemma4_config();
   config["model_type"] = "gemma3n_text";
   config["hidden_size_per_layer_input"] = 8;
+  config["vocab_size_per_layer_input"] = config["vocab_size"].get<int>() - 1;
   config["num_kv_shared_layers"] = 2;
   config["intermediate_size"] = {96, 96, 96, 96, 96, 128};
   config["activation_sparsity_pattern"] = {0.95, 0.5, 0.0, 0.0, 0.0, 0.0};
   const ModelConfig c = read(config);
   EXPECT_EQ(c.layers[5].intermediate_size, 128U);
+  EXPECT_EQ(c.per_layer_vocab, c.vocab_size - 1);
   EXPECT_NEAR(c.layers[0].gate_cutoff.value(), 1.6448536, 1e-6);
   EXPECT_NEAR(c.layers[1].gate_cutoff.value(), 0.0, 1e-6);
   EXPECT_FALSE(c.layers[2].gate_cutoff);
@@ -363,6 +366,7 @@ TEST(ConfigHf, Gemma3nHasSizesAndCutoffsOfEachLayer) {
       {"altup_active_idx", 1, "altup_active_idx 1 is not supported"},
       {"altup_correct_scale", false, "'altup_correct_scale': false is not supported"},
       {"altup_num_inputs", 1, "1 streams"},
+      {"vocab_size_per_layer_input", 300000, "300000 of"},
       {"intermediate_size", {96, 96}, "'intermediate_size' has 2 numbers"},
       {"activation_sparsity_pattern", {0.5}, "'activation_sparsity_pattern' has 1 numbers"},
       {"activation_sparsity_pattern", {1.0, 0, 0, 0, 0, 0}, "'activation_sparsity_pattern': 1"},

@@ -127,6 +127,7 @@ void finish_int8(KernelUse& use, const plan::Linear& op, const Int8Tile& tile, u
   use.spec.workgroup_size = {invocations, 1, 1};
   add_reduce(use.spec, c.capabilities, team);
   if (wide) {
+    ensure(invocations >= 8 * team, "a group of each column has an invocation");
     use.spec.includes.emplace_back(has_shuffles(c.capabilities) ? "lib/scatter_subgroup.wgsl"
                                                                 : "lib/scatter_shared.wgsl");
   }

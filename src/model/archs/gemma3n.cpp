@@ -2,6 +2,7 @@
 // embedding for each layer, sparse gates in the first layers, and last layers that share the keys
 // and values of earlier ones. HF: modeling_gemma3n.py.
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "model/archs/families.h"
@@ -63,6 +64,7 @@ void read_hf(const JsonFields& fields, ModelConfig& c) {
                fields.get_uint("altup_active_idx").value_or(0),
                fields.require_uint("num_kv_shared_layers"));
   c.laurel_rank = fields.require_uint("laurel_rank");
+  c.per_layer_vocab = fields.require_uint("vocab_size_per_layer_input");
   c.per_layer_dim = fields.require_uint("hidden_size_per_layer_input");
   c.logit_softcap = static_cast<float>(fields.get_number("final_logit_softcapping").value_or(0.0));
   read_sparsity(fields, c);
@@ -87,6 +89,7 @@ void read_gguf(const GgufFields& fields, ModelConfig& c) {
   }
   for (uint32_t i = 0; i < c.num_layers; ++i) {
     const double cutoff = (*cutoffs)[i];  // below all gates: -inf
+    if (!(cutoff < std::numeric_limits<double>::infinity())) fail("a cutoff is {}", cutoff);
     if (std::isfinite(cutoff)) c.layers[i].gate_cutoff = static_cast<float>(cutoff);
   }
 }
@@ -101,7 +104,8 @@ const Arch kGemma3n = {
     .hf_defaults =
         R"({"tie_word_embeddings": true, "hidden_activation": "gelu_pytorch_tanh", "head_dim": 256,
             "max_position_embeddings": 32768, "sliding_window": 512, "final_logit_softcapping": 30.0,
-            "hidden_size_per_layer_input": 256, "altup_num_inputs": 4, "laurel_rank": 64,
+            "hidden_size_per_layer_input": 256, "vocab_size_per_layer_input": 262144,
+            "altup_num_inputs": 4, "laurel_rank": 64,
             "num_kv_shared_layers": 15, "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0})",
     .from_hf = read_hf,
     .from_gguf = read_gguf,

@@ -71,10 +71,18 @@ void read_hf(const JsonFields& fields, ModelConfig& c) {
   finish_ropes(c);
   share_kv(c, fields.get_uint("num_kv_shared_layers").value_or(0));
   const bool wide = fields.get_bool("use_double_wide_mlp").value_or(false);
-  for (LayerConfig& layer : c.layers) layer.intermediate_size *= layer.kv_of && wide ? 2 : 1;
+  for (LayerConfig& layer : c.layers) {
+    if (layer.intermediate_size > UINT32_MAX / 2) {
+      fail("field 'intermediate_size' is {}", layer.intermediate_size);
+    }
+    layer.intermediate_size *= layer.kv_of && wide ? 2 : 1;
+  }
   c.per_layer_dim = fields.get_uint("hidden_size_per_layer_input").value_or(0);
-  if (c.per_layer_dim != 0 && fields.require_uint("vocab_size_per_layer_input") != c.vocab_size) {
-    fail("field 'vocab_size_per_layer_input': a size other than vocab_size is not supported");
+  if (c.per_layer_dim != 0) {
+    c.per_layer_vocab = fields.require_uint("vocab_size_per_layer_input");
+    if (c.per_layer_vocab != c.vocab_size) {
+      fail("field 'vocab_size_per_layer_input': a size other than vocab_size is not supported");
+    }
   }
   if (!fields.get_bool("enable_moe_block").value_or(false)) return;
   read_hf_experts(fields, c);
