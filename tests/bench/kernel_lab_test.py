@@ -65,8 +65,8 @@ class KernelLab(unittest.TestCase):
             shutil.copytree(SOURCE / "kernels", kernels)
             add = kernels / "add.wgsl"
             text = add.read_text()
-            self.assertIn("SCALE", text)
-            add.write_text(text.replace("SCALE", "(SCALE + 0.001)"))
+            self.assertIn("(SCALE)", text)
+            add.write_text(text.replace("(SCALE)", "(SCALE + 0.001)"))
             done = run("--op", "add", "--width", "40", "--k", "2", "-r", "1", "--class", "decode",
                        "--kernels", kernels)
         self.assertEqual(done.returncode, 1)

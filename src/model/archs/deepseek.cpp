@@ -9,22 +9,17 @@
 namespace wisp::model {
 namespace {
 
-// The scale of the scores, with that of a stretched context (mscale of yarn).
-float attention_scale(const ModelConfig& c, uint32_t head_dim) {
-  double scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
-  if (c.rope.scaling == RopeScaling::yarn) {
-    const double mscale = yarn_mscale(c.rope.factor, c.rope.mscale_all_dim.value_or(0.0));
-    scale *= mscale * mscale;
-  }
-  return static_cast<float>(scale);
-}
-
 void finish(ModelConfig& c, const LatentConfig& latent, uint32_t dense_layers) {
   const uint32_t head_dim = latent.nope_dim + latent.rope_dim;
   c.latent = latent;
   c.rope.rotary_dim = latent.rope_dim;
   c.rope.style = plan::RopeStyle::interleaved;
-  c.attention_scale = attention_scale(c, head_dim);
+  // Of a stretched context the scores' scale has mscale twice.
+  const double mscale = c.rope.scaling == RopeScaling::yarn
+                            ? yarn_mscale(c.rope.factor, c.rope.mscale_all_dim.value_or(0.0))
+                            : 1.0;
+  c.attention_scale =
+      static_cast<float>(mscale * mscale / std::sqrt(static_cast<double>(head_dim)));
   for (uint32_t i = 0; i < c.num_layers; ++i) {
     LayerConfig& layer = c.layers[i];
     layer.head_dim = head_dim;
