@@ -1,4 +1,5 @@
-// out = OUT_SCALE * (a + SCALE * b), where b repeats every B_STRIDE4 vectors. Dispatch: x over vectors of 4, y over rows.
+// out = OUT_SCALE * (a + SCALE * b), where b repeats every B_STRIDE4 vectors. Dispatch: x over vectors
+// of 4, y over rows.
 //! include lib/step.wgsl
 @group(0) @binding(1) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> a: array<vec4<f32>>;

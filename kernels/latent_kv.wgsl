@@ -2,23 +2,15 @@
 // k_rope to the keys, the latent to the values of the only KV head. A workgroup has one query head, the
 // last one the cache's row. Includes: kv/write_*. Dispatch: x over heads and one more, y over columns.
 //! include lib/step.wgsl
+//! include lib/rotate.wgsl
 //! include kv/pages.wgsl
 @group(0) @binding(1) var<storage, read_write> out: array<f32>;
 @group(0) @binding(2) var<storage, read> q_latent: array<f32>;
 @group(0) @binding(7) var<storage, read> q_rope: array<f32>;
 @group(0) @binding(8) var<storage, read> latent: array<f32>;
 @group(0) @binding(9) var<storage, read> k_rope: array<f32>;
-@group(0) @binding(10) var<storage, read> rope: array<f32>;  // rows of ROPE_STRIDE
 
 var<workgroup> row: array<f32, HEAD_DIM>;
-
-// The elements of pair `pair` of the rotated part.
-fn pair_at(pair: u32) -> vec2<u32> {
-  if (INTERLEAVED) {
-    return vec2<u32>(pair * 2u, pair * 2u + 1u);
-  }
-  return vec2<u32>(pair, pair + ROTARY_DIM / 2u);
-}
 
 @compute @workgroup_size(WORKGROUP_X)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
@@ -32,7 +24,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     }
   }
   for (var pair = lid; pair < ROTARY_DIM / 2u; pair = pair + WORKGROUP_X) {
-    let at = pair_at(pair);
+    let at = pair_elements(pair);
     var v = vec2<f32>();
     if (is_q) {
       let base = wid.y * Q_ROPE_STRIDE + wid.x * ROTARY_DIM;
@@ -41,10 +33,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       let base = wid.y * K_ROPE_STRIDE;
       v = vec2<f32>(k_rope[base + at.x], k_rope[base + at.y]);
     }
-    let c = rope[column.y * ROPE_STRIDE + pair * 2u];
-    let s = rope[column.y * ROPE_STRIDE + pair * 2u + 1u];
-    row[VALUE_DIM + at.x] = fma(v.x, c, -(v.y * s));
-    row[VALUE_DIM + at.y] = fma(v.y, c, v.x * s);
+    v = rotated(v.x, v.y, pair, column.y);
+    row[VALUE_DIM + at.x] = v.x;
+    row[VALUE_DIM + at.y] = v.y;
   }
   workgroupBarrier();
   if (is_q) {

@@ -25,14 +25,6 @@ fn clipped(i: u32) -> f32 {
   return v;
 }
 
-// The elements of a head that pair `pair` rotates.
-fn pair_elements(pair: u32) -> vec2<u32> {
-  if (INTERLEAVED) {
-    return vec2<u32>(pair * 2u, pair * 2u + 1u);
-  }
-  return vec2<u32>(pair, pair + ROTARY_DIM / 2u);
-}
-
 // Element `i` of the head at `first` of qkv, as its norm takes it.
 fn norm_input(first: u32, i: u32, position: u32) -> f32 {
   if (!AFTER_ROPE || i >= ROTARY_DIM) {

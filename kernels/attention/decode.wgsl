@@ -1,48 +1,21 @@
 // Attention, decode class: a workgroup has one column, one range of WORKGROUP_X absolute positions and
 // HEAD_TILE query heads that share a KV head. Keys and values are loaded once, then heads are taken
-// HEAD_STEP at a time: more make the code longer, which is fetched anew for every layer. Scores: an octet has 8 keys, a
-// lane 8 elements of each 64 of them, which the octet then adds so that lane l has the score of key l.
-// Values: VALUE_SLOTS vectors of 8 dimensions by KEY_LANES lanes of LANE_KEYS neighbouring keys.
+// HEAD_STEP at a time: more make the code longer, which is fetched anew for every layer. Scores: an
+// octet has 8 keys, a lane 8 elements of each 64 of them, which the octet then adds so that lane l has
+// the score of key l. Values: VALUE_SLOTS vectors of 8 dimensions by KEY_LANES lanes of LANE_KEYS
+// neighbouring keys.
 // Includes: lib/reduce_*, lib/scatter_*, kv/read_*, attention/direct (with out/*) or attention/split.
 // Dispatch: x over KV heads and tiles of heads, y over columns, z over ranges.
 //! include lib/step.wgsl
 //! include kv/pages.wgsl
 //! include attention/score.wgsl
-@group(0) @binding(2) var<storage, read> q: array<f32>;
+//! include attention/decode_heads.wgsl
 
-const Q_PITCH = KEY_PARTS * 8u;  // vectors of 8; a part has 64 elements
-const LOWEST = -3.0e38;
-
-var<workgroup> q_tile: array<Eight, HEAD_TILE * Q_PITCH>;
 var<workgroup> p_tile: array<f32, HEAD_TILE * WORKGROUP_X>;  // [head][key]: scores, then weights
-var<workgroup> octet_largest: array<f32, HEAD_TILE * OCTETS>;
-var<workgroup> octet_sums: array<f32, HEAD_TILE * OCTETS>;
 var<workgroup> head_largest: array<f32, HEAD_TILE>;
-var<workgroup> value_sums: array<Eight, HEAD_TILE * WORKGROUP_X>;
 
-fn query4(at: u32, d: u32) -> vec4<f32> {
-  if (d < HEAD_DIM) {  // 4 divides HEAD_DIM
-    return vec4<f32>(q[at + d], q[at + d + 1u], q[at + d + 2u], q[at + d + 3u]);
-  }
-  return vec4<f32>();
-}
-
-fn load_queries(column: u32, head0: u32, heads: u32, lid: u32) {
-  for (var i = lid; i < HEAD_TILE * Q_PITCH; i = i + WORKGROUP_X) {
-    let h = i / Q_PITCH;
-    let d = i % Q_PITCH * 8u;
-    var v = Eight();
-    if (h < heads) {
-      let at = column * Q_STRIDE + (head0 + h) * HEAD_DIM;
-      v = Eight(query4(at, d), query4(at, d + 4u));
-    }
-    q_tile[i] = v;
-  }
-}
-
-fn dot8(x: Eight, y: Eight, sum: f32) -> f32 {
-  let s = fma(x.a.w, y.a.w, fma(x.a.z, y.a.z, fma(x.a.y, y.a.y, fma(x.a.x, y.a.x, sum))));
-  return fma(x.b.w, y.b.w, fma(x.b.z, y.b.z, fma(x.b.y, y.b.y, fma(x.b.x, y.b.x, s))));
+fn largest_of(head: u32) -> f32 {
+  return head_largest[head];
 }
 
 @compute @workgroup_size(WORKGROUP_X)
@@ -150,23 +123,5 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     //! end
   }
   workgroupBarrier();
-  // Octets have eight vectors of 4 dimensions of one head.
-  for (var start = 0u; start < HEAD_TILE * VALUE_SLOTS * 2u; start = start + WORKGROUP_X) {
-    let h = min((start + lid) / (VALUE_SLOTS * 2u), HEAD_TILE - 1u);
-    let slot4 = (start + lid) % (VALUE_SLOTS * 2u);
-    let there = start + lid < heads * VALUE_SLOTS * 2u && slot4 * 4u < VALUE_DIM;
-    var total = vec4<f32>();
-    var sum = 0.0;
-    if (there) {
-      let at = h * WORKGROUP_X + slot4 / 2u;
-      //! unroll i KEY_LANES
-      total = total + select(value_sums[at + $i * VALUE_SLOTS].a, value_sums[at + $i * VALUE_SLOTS].b,
-                             (slot4 & 1u) == 1u);
-      //! end
-      //! unroll i OCTETS
-      sum = sum + octet_sums[h * OCTETS + $i];
-      //! end
-    }
-    finish(wid.y, head0 + h, wid.z, slot4, total, head_largest[h], sum, there, lid);
-  }
+  finish_heads(wid.y, head0, heads, wid.z, lid);
 }

@@ -1,40 +1,14 @@
-// Attention, decode class, for heads of more than 256 elements: as attention/decode.wgsl, but 64 elements
-// of the keys and KEYS_AT_ONCE values at a time for all heads of the tile, since a lane's share of a wide
-// head does not fit in registers.
+// Attention, decode class, for heads of more than 256 elements: as attention/decode.wgsl, but 64
+// elements of the keys and KEYS_AT_ONCE values at a time for all heads of the tile, since a lane's share
+// of a wide head does not fit in registers.
 // Includes: lib/reduce_*, lib/scatter_*, kv/read_*, attention/direct (with out/*) or attention/split.
 // Dispatch: x over KV heads and tiles of heads, y over columns, z over ranges.
 //! include lib/step.wgsl
 //! include kv/pages.wgsl
 //! include attention/score.wgsl
-@group(0) @binding(2) var<storage, read> q: array<f32>;
+//! include attention/decode_heads.wgsl
 
-const Q_PITCH = KEY_PARTS * 8u;  // vectors of 8; a part has 64 elements
-const LOWEST = -3.0e38;
-
-var<workgroup> q_tile: array<Eight, HEAD_TILE * Q_PITCH>;
 var<workgroup> weights: array<f32, HEAD_TILE * WORKGROUP_X>;  // [head][key]
-var<workgroup> octet_largest: array<f32, HEAD_TILE * OCTETS>;
-var<workgroup> octet_sums: array<f32, HEAD_TILE * OCTETS>;
-var<workgroup> value_sums: array<Eight, HEAD_TILE * WORKGROUP_X>;
-
-fn load_queries(at: u32, heads: u32, lid: u32) {
-  for (var i = lid; i < HEAD_TILE * Q_PITCH; i = i + WORKGROUP_X) {
-    let d = i % Q_PITCH * 8u;
-    var v: array<f32, 8>;
-    for (var j = 0u; j < 8u; j = j + 1u) {
-      v[j] = 0.0;
-      if (i / Q_PITCH < heads && d + j < HEAD_DIM) {
-        v[j] = q[at + i / Q_PITCH * HEAD_DIM + d + j];
-      }
-    }
-    q_tile[i] = Eight(vec4<f32>(v[0], v[1], v[2], v[3]), vec4<f32>(v[4], v[5], v[6], v[7]));
-  }
-}
-
-fn add_product(x: Eight, y: Eight, sum: f32) -> f32 {
-  let s = fma(x.a.w, y.a.w, fma(x.a.z, y.a.z, fma(x.a.y, y.a.y, fma(x.a.x, y.a.x, sum))));
-  return fma(x.b.w, y.b.w, fma(x.b.z, y.b.z, fma(x.b.y, y.b.y, fma(x.b.x, y.b.x, s))));
-}
 
 // The largest of a head's scores.
 fn largest_of(head: u32) -> f32 {
@@ -58,7 +32,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   if (key0 > own || key0 + WORKGROUP_X <= first) {
     return;
   }
-  load_queries(wid.y * Q_STRIDE + head0 * HEAD_DIM, heads, lid);
+  load_queries(wid.y, head0, heads, lid);
   workgroupBarrier();
 
   // Beyond the last key any page that the slot has is read, and left out.
@@ -77,7 +51,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     //! unroll h HEAD_TILE
     let query_$h = q_tile[$h * Q_PITCH + part * 8u + lid % 8u];
     //! unroll j 8
-    dot_$h_$j = add_product(query_$h, key_$j, dot_$h_$j);
+    dot_$h_$j = dot8(query_$h, key_$j, dot_$h_$j);
     //! end
     //! end
   }
@@ -125,22 +99,5 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   value_sums[$h * WORKGROUP_X + lid] = acc_$h;
   //! end
   workgroupBarrier();
-  // Octets have eight vectors of 4 dimensions of one head.
-  for (var start = 0u; start < HEAD_TILE * VALUE_SLOTS * 2u; start = start + WORKGROUP_X) {
-    let h = min((start + lid) / (VALUE_SLOTS * 2u), HEAD_TILE - 1u);
-    let slot4 = (start + lid) % (VALUE_SLOTS * 2u);
-    let there = start + lid < heads * VALUE_SLOTS * 2u && slot4 * 4u < VALUE_DIM;
-    var total = vec4<f32>();
-    var sum = 0.0;
-    if (there) {
-      //! unroll i KEY_LANES
-      let lane_$i = value_sums[h * WORKGROUP_X + $i * VALUE_SLOTS + slot4 / 2u];
-      total = total + select(lane_$i.a, lane_$i.b, (slot4 & 1u) == 1u);
-      //! end
-      //! unroll i OCTETS
-      sum = sum + octet_sums[h * OCTETS + $i];
-      //! end
-    }
-    finish(wid.y, head0 + h, wid.z, slot4, total, largest_of(h), sum, there, lid);
-  }
+  finish_heads(wid.y, head0, heads, wid.z, lid);
 }

@@ -1,5 +1,5 @@
-// Of all streams q: s_q + (1 + coefs[q]) * (y - s_0), and the first of these times scale. Dispatch: x over
-// vectors of 4 of a stream, y over rows.
+// Of all streams q: s_q + (1 + coefs[q]) * (y - s_0), and the first of these times scale. Dispatch: x
+// over vectors of 4 of a stream, y over rows.
 //! include lib/step.wgsl
 @group(0) @binding(1) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> out_rest: array<vec4<f32>>;

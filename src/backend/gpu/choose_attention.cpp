@@ -41,14 +41,14 @@ void add_kv(KernelUse& use, const ChooseContext& c, plan::KvLayerId id, bool wri
   use.bindings.push_back({"values", Bound::values, plan::index(id)});
 }
 
-void add_rope(KernelUse& use, const ChooseContext& c, const plan::RopeKv& op) {
+void add_rope(KernelUse& use, const ChooseContext& c, const std::optional<plan::WeightId>& rope,
+              plan::RopeStyle style) {
   auto& constants = use.spec.constants;
-  const uint32_t dim = op.rope ? weight(c, *op.rope).cols : 0;
-  constants.emplace_back("HEADS", op.num_heads);
+  const uint32_t dim = rope ? weight(c, *rope).cols : 0;
   constants.emplace_back("ROTARY_DIM", dim);
   constants.emplace_back("ROPE_STRIDE", static_cast<uint32_t>(round_up(dim, 4)));
-  constants.emplace_back("INTERLEAVED", op.style == plan::RopeStyle::interleaved);
-  use.bindings.push_back(table_binding(c, "rope", op.rope));
+  constants.emplace_back("INTERLEAVED", style == plan::RopeStyle::interleaved);
+  use.bindings.push_back(table_binding(c, "rope", rope));
 }
 
 namespace {
@@ -213,6 +213,7 @@ std::vector<KernelUse> choose_op(const plan::RopeKv& op, plan::KernelClass,
   use.bindings.push_back({"step_info", Bound::step});
   add_kv(use, c, op.kv_layer, true);
   auto& constants = use.spec.constants;
+  constants.emplace_back("HEADS", op.num_heads);
   constants.emplace_back("QKV_STRIDE", value_stride(c.plan[op.qkv]));
   constants.emplace_back("OUT_STRIDE", value_stride(c.plan[op.out]));
   constants.emplace_back("Q_NORM", op.q_norm.has_value());
@@ -235,7 +236,7 @@ std::vector<KernelUse> choose_op(const plan::RopeKv& op, plan::KernelClass,
   use.bindings.push_back(value_binding("qkv", op.qkv));
   use.bindings.push_back(table_binding(c, "q_norm", op.q_norm));
   use.bindings.push_back(table_binding(c, "k_norm", op.k_norm));
-  add_rope(use, c, op);
+  add_rope(use, c, op.rope, op.style);
   use.bindings.push_back(table_binding(c, "query_scale", op.query_scale));
   use.grid.x = op.num_heads + (op.shared_kv ? 0 : 2 * kv.num_kv_heads);
   return {std::move(use)};
@@ -249,7 +250,6 @@ std::vector<KernelUse> choose_op(const plan::LatentKv& op, plan::KernelClass,
   use.spec.constants.emplace_back("LOGIT_ROWS", false);
   use.bindings.push_back({"step_info", Bound::step});
   add_kv(use, c, op.kv_layer, true);
-  const plan::Weight& rope = weight(c, op.rope);
   auto& constants = use.spec.constants;
   constants.emplace_back("HEADS", op.num_heads);
   constants.emplace_back("OUT_STRIDE", value_stride(c.plan[op.out]));
@@ -257,15 +257,12 @@ std::vector<KernelUse> choose_op(const plan::LatentKv& op, plan::KernelClass,
   constants.emplace_back("Q_ROPE_STRIDE", value_stride(c.plan[op.q_rope]));
   constants.emplace_back("LATENT_STRIDE", value_stride(c.plan[op.latent]));
   constants.emplace_back("K_ROPE_STRIDE", value_stride(c.plan[op.k_rope]));
-  constants.emplace_back("ROTARY_DIM", rope.cols);
-  constants.emplace_back("ROPE_STRIDE", static_cast<uint32_t>(round_up(rope.cols, 4)));
-  constants.emplace_back("INTERLEAVED", op.style == plan::RopeStyle::interleaved);
   use.bindings.push_back(value_binding("out", op.out));
   use.bindings.push_back(value_binding("q_latent", op.q_latent));
   use.bindings.push_back(value_binding("q_rope", op.q_rope));
   use.bindings.push_back(value_binding("latent", op.latent));
   use.bindings.push_back(value_binding("k_rope", op.k_rope));
-  use.bindings.push_back(table_binding(c, "rope", op.rope));
+  add_rope(use, c, op.rope, op.style);
   use.grid.x = op.num_heads + 1;
   return {std::move(use)};
 }

@@ -82,9 +82,10 @@ inline void add_out(gpu::KernelSpec& spec, const ChooseContext& c, plan::ValueId
 // The constants of a codec, and its files.
 void add_codec(gpu::KernelSpec& spec, const ChooseContext& c, const plan::Weight& weight);
 
-// Constants and bindings of the KV pages of a layer, and of a RopeKv's heads and rotation.
+// Constants and bindings of the KV pages of a layer, and of a rotation (absent: of no elements).
 void add_kv(KernelUse& use, const ChooseContext& c, plan::KvLayerId id, bool write);
-void add_rope(KernelUse& use, const ChooseContext& c, const plan::RopeKv& op);
+void add_rope(KernelUse& use, const ChooseContext& c, const std::optional<plan::WeightId>& rope,
+              plan::RopeStyle style);
 
 std::vector<KernelUse> choose_op(const plan::Linear& op, plan::KernelClass kernel_class,
                                  const ChooseContext& c);

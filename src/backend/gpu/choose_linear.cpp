@@ -99,7 +99,8 @@ void add_linear_out(KernelUse& use, const plan::Linear& op, const ChooseContext&
     use.spec.label += " rope";
     use.spec.includes.emplace_back("linear_out/rope_kv.wgsl");
     add_kv(use, c, op.rope_kv->kv_layer, true);
-    add_rope(use, c, *op.rope_kv);
+    add_rope(use, c, op.rope_kv->rope, op.rope_kv->style);
+    constants.emplace_back("HEADS", op.rope_kv->num_heads);
   } else if (op.norm) {
     use.spec.label += " norm";
     use.spec.includes.emplace_back("linear_out/norm_q8.wgsl");

@@ -1,0 +1,58 @@
+// What the kernels of decode attention share: queries, and the sums over lanes at the end. The kernel
+// fills octet_sums and value_sums, and says the largest score of head h of the tile by largest_of(h).
+@group(0) @binding(2) var<storage, read> q: array<f32>;
+
+const Q_PITCH = KEY_PARTS * 8u;  // vectors of 8; a part has 64 elements
+const LOWEST = -3.0e38;
+
+var<workgroup> q_tile: array<Eight, HEAD_TILE * Q_PITCH>;
+var<workgroup> octet_largest: array<f32, HEAD_TILE * OCTETS>;
+var<workgroup> octet_sums: array<f32, HEAD_TILE * OCTETS>;
+var<workgroup> value_sums: array<Eight, HEAD_TILE * WORKGROUP_X>;
+
+fn query4(at: u32, d: u32) -> vec4<f32> {
+  if (d < HEAD_DIM) {  // 4 divides HEAD_DIM
+    return vec4<f32>(q[at + d], q[at + d + 1u], q[at + d + 2u], q[at + d + 3u]);
+  }
+  return vec4<f32>();
+}
+
+fn load_queries(column: u32, head0: u32, heads: u32, lid: u32) {
+  for (var i = lid; i < HEAD_TILE * Q_PITCH; i = i + WORKGROUP_X) {
+    let h = i / Q_PITCH;
+    let d = i % Q_PITCH * 8u;
+    var v = Eight();
+    if (h < heads) {
+      let at = column * Q_STRIDE + (head0 + h) * HEAD_DIM;
+      v = Eight(query4(at, d), query4(at, d + 4u));
+    }
+    q_tile[i] = v;
+  }
+}
+
+fn dot8(x: Eight, y: Eight, sum: f32) -> f32 {
+  let s = fma(x.a.w, y.a.w, fma(x.a.z, y.a.z, fma(x.a.y, y.a.y, fma(x.a.x, y.a.x, sum))));
+  return fma(x.b.w, y.b.w, fma(x.b.z, y.b.z, fma(x.b.y, y.b.y, fma(x.b.x, y.b.x, s))));
+}
+
+// Adds what lanes have of each head's values. Octets have eight vectors of 4 dimensions of one head.
+fn finish_heads(column: u32, head0: u32, heads: u32, range: u32, lid: u32) {
+  for (var start = 0u; start < HEAD_TILE * VALUE_SLOTS * 2u; start = start + WORKGROUP_X) {
+    let h = min((start + lid) / (VALUE_SLOTS * 2u), HEAD_TILE - 1u);
+    let slot4 = (start + lid) % (VALUE_SLOTS * 2u);
+    let there = start + lid < heads * VALUE_SLOTS * 2u && slot4 * 4u < VALUE_DIM;
+    var total = vec4<f32>();
+    var sum = 0.0;
+    if (there) {
+      let at = h * WORKGROUP_X + slot4 / 2u;
+      //! unroll i KEY_LANES
+      total = total + select(value_sums[at + $i * VALUE_SLOTS].a, value_sums[at + $i * VALUE_SLOTS].b,
+                             (slot4 & 1u) == 1u);
+      //! end
+      //! unroll i OCTETS
+      sum = sum + octet_sums[h * OCTETS + $i];
+      //! end
+    }
+    finish(column, head0 + h, range, slot4, total, largest_of(h), sum, there, lid);
+  }
+}
