@@ -23,6 +23,12 @@ class Shape:
     head_size: int
     vocab: int
     tied: bool = True  # the head is the embedding
+    experts: int = 0  # of a layer, of which `chosen` serve a token; ffn is the size of one
+    chosen: int = 0
+
+    @property
+    def head_norms(self):
+        return self.family.startswith("qwen3")
 
 
 SHAPES = {
@@ -32,6 +38,8 @@ SHAPES = {
     "llama-1b": Shape("Llama-3.2-1B", "llama", 16, 2048, 8192, 32, 8, 64, 128256),
     "qwen3-4b": Shape("Qwen3-4B", "qwen3", 36, 2560, 9728, 32, 8, 128, 151936),
     "llama-8b": Shape("Llama-3.1-8B", "llama", 32, 4096, 14336, 32, 8, 128, 128256, tied=False),
+    "qwen3-30b-a3b": Shape("Qwen3-30B-A3B", "qwen3moe", 48, 2048, 768, 32, 4, 128, 151936, tied=False, experts=128,
+                           chosen=8),
 }
 
 
@@ -70,8 +78,8 @@ class Tensor:
 
 
 def list_tensors(shape, storage):
-    def matrix(name, columns, rows):
-        return Tensor(f"{name}.weight", (columns, rows), storage)
+    def matrix(name, columns, rows, *experts):
+        return Tensor(f"{name}.weight", (columns, rows, *experts), storage)
 
     def norm(name, size):
         return Tensor(f"{name}.weight", (size,), "f32")
@@ -89,11 +97,17 @@ def list_tensors(shape, storage):
             matrix(start + "attn_v", shape.hidden, kv_size),
             matrix(start + "attn_output", q_size, shape.hidden),
             norm(start + "ffn_norm", shape.hidden),
-            matrix(start + "ffn_gate", shape.hidden, shape.ffn),
-            matrix(start + "ffn_up", shape.hidden, shape.ffn),
-            matrix(start + "ffn_down", shape.ffn, shape.hidden),
         ]
-        if shape.family == "qwen3":
+        if shape.experts:
+            tensors += [Tensor(start + "ffn_gate_inp.weight", (shape.hidden, shape.experts), "f32"),
+                        matrix(start + "ffn_gate_exps", shape.hidden, shape.ffn, shape.experts),
+                        matrix(start + "ffn_up_exps", shape.hidden, shape.ffn, shape.experts),
+                        matrix(start + "ffn_down_exps", shape.ffn, shape.hidden, shape.experts)]
+        else:
+            tensors += [matrix(start + "ffn_gate", shape.hidden, shape.ffn),
+                        matrix(start + "ffn_up", shape.hidden, shape.ffn),
+                        matrix(start + "ffn_down", shape.ffn, shape.hidden)]
+        if shape.head_norms:
             tensors += [norm(start + "attn_q_norm", shape.head_size),
                         norm(start + "attn_k_norm", shape.head_size)]
     return tensors
@@ -122,8 +136,10 @@ def metadata(name, shape):
         "attention.value_length": shape.head_size,
         "attention.layer_norm_rms_epsilon": 1e-5,
         "rope.dimension_count": shape.head_size,
-        "rope.freq_base": 1e6 if shape.family == "qwen3" else 1e4,
+        "rope.freq_base": 1e6 if shape.head_norms else 1e4,
         "vocab_size": shape.vocab,
+        **({"expert_count": shape.experts, "expert_used_count": shape.chosen,
+            "expert_feed_forward_length": shape.ffn} if shape.experts else {}),
     }.items():
         values[f"{shape.family}.{key}"] = value
     return values
@@ -209,13 +225,22 @@ def make_model(folder, name, storage):
     return path
 
 
+def f32_values(tensor):
+    """Ones for a norm; for a router numbers that spread tokens over the experts."""
+    count = tensor.bytes() // 4
+    if len(tensor.dims) == 1:
+        return struct.pack("<f", 1) * count
+    draw = random.Random(tensor.name)
+    return struct.pack(f"<{count}f", *(draw.uniform(-0.1, 0.1) for _ in range(count)))
+
+
 def write_model(path, start, tensors, storage):
     cycle = Cycle(random_blocks(storage))
     with open(path, "wb") as file:
         file.write(start)
         for tensor in tensors:
             if tensor.storage == "f32":
-                file.write(struct.pack("<f", 1) * (tensor.bytes() // 4))
+                file.write(f32_values(tensor))
             else:
                 cycle.write(file, tensor.bytes())
             file.write(bytes(aligned(tensor.bytes()) - tensor.bytes()))

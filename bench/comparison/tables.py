@@ -6,7 +6,8 @@ import statistics
 from .engines import Test
 from .random_models import SHAPES, odd_row
 
-REAL_SHAPES = [name for name in SHAPES if name != "tiny"]
+DENSE_SHAPES = [name for name, shape in SHAPES.items() if name != "tiny" and not shape.experts]
+EXPERT_SHAPES = [name for name, shape in SHAPES.items() if shape.experts]
 SERVED_SHAPES = ["qwen3-4b", "llama-8b"]
 OTHER_TYPES = ["q4_k", "q8_0"]
 ERROR_WIDTH = 100
@@ -16,7 +17,7 @@ ERROR_WIDTH = 100
 class Table:
     title: str
     tests: list
-    shapes: list = dataclasses.field(default_factory=lambda: REAL_SHAPES)
+    shapes: list = dataclasses.field(default_factory=lambda: DENSE_SHAPES)
     unit: str = "tok/s"
 
 
@@ -27,6 +28,7 @@ TABLES = {
     "batch": Table("Generating 128 tokens in many sequences at once, in all",
                    [Test("tg", 128, 0, 16), Test("tg", 128, 0, 64)], SERVED_SHAPES),
     "prompt": Table("Reading a prompt", [Test("pp", 512), Test("pp", 2048)]),
+    "experts": Table("Generating and reading with a model of experts", [Test("tg", 128), Test("pp", 512)], EXPERT_SHAPES),
     "load": Table("From the start of the program to the first token, file and kernels cached", [Test("load")],
                   unit="s"),
 }

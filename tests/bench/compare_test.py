@@ -131,7 +131,7 @@ class ModelsTest(FolderTest):
     def test_shapes_are_the_real_ones(self):
         # Million weights of the published models.
         for name, millions in (("smollm-135m", 134.5), ("qwen3-0.6b", 596), ("llama-1b", 1236), ("qwen3-4b", 4022),
-                               ("llama-8b", 8030)):
+                               ("llama-8b", 8030), ("qwen3-30b-a3b", 30519)):
             matrices = [tensor for tensor in list_tensors(SHAPES[name], "f16") if tensor.storage == "f16"]
             weights = sum(tensor.bytes() for tensor in matrices) / 2
             self.assertAlmostEqual(weights / 1e6 / millions, 1, delta=1e-3, msg=name)
