@@ -16,7 +16,8 @@ const kNan = 1u;
 
 var<workgroup> keys: array<u32, EXPERTS>;
 var<workgroup> group_keys: array<u32, NUM_GROUPS>;
-var<workgroup> bests: array<vec2<u32>, 2u * OCTETS>;  // of each octet, for even and odd rounds
+var<workgroup> octet_keys: array<u32, OCTETS>;
+var<workgroup> chosen: array<u32, TOP_K>;
 var<workgroup> chosen_scores: array<f32, TOP_K>;
 
 fn key_of(v: f32) -> u32 {
@@ -35,35 +36,21 @@ fn better(a: vec2<u32>, b: vec2<u32>) -> bool {  // (key, number)
   return a.x > b.x || (a.x == b.x && a.y < b.y);
 }
 
-// The best (key, number) of the workgroup's. All invocations call, with `round` one more each time.
-fn best_of_all(own: vec2<u32>, round: u32, lid: u32) -> vec2<u32> {
-  let key = octet_max(own.x, lid);
-  let number = ~octet_max(select(0u, ~own.y, own.x == key), lid);
-  let first = round % 2u * OCTETS;
+// The largest logit's key. All invocations call.
+fn largest_key(row: u32, lid: u32) -> u32 {
+  var key = kNone;
+  for (var e = lid; e < EXPERTS; e = e + WORKGROUP_X) {
+    key = max(key, key_of(logits[row + e]));
+  }
+  key = octet_max(key, lid);
   if (lid % 8u == 0u) {
-    bests[first + lid / 8u] = vec2<u32>(key, number);
+    octet_keys[lid / 8u] = key;
   }
   workgroupBarrier();
-  var best = bests[first];
-  for (var i = 1u; i < OCTETS; i = i + 1u) {
-    let other = bests[first + i];
-    if (better(other, best)) {
-      best = other;
-    }
+  for (var i = 0u; i < OCTETS; i = i + 1u) {
+    key = max(key, octet_keys[i]);
   }
-  return best;
-}
-
-// Of the experts that this invocation keeps: lid, lid + WORKGROUP_X, ...
-fn best_of_own(lid: u32) -> vec2<u32> {
-  var best = vec2<u32>(kNone, 0xffffffffu);
-  for (var e = lid; e < EXPERTS; e = e + WORKGROUP_X) {
-    let key = keys[e];
-    if (key > best.x) {
-      best = vec2<u32>(key, e);
-    }
-  }
-  return best;
+  return key;
 }
 
 // Takes the experts of all but the best groups out.
@@ -103,11 +90,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   var top = 0.0;
   var sum = 1.0;
   if (SOFTMAX) {
-    var own = vec2<u32>(kNone, 0xffffffffu);
-    for (var e = lid; e < EXPERTS; e = e + WORKGROUP_X) {
-      own.x = max(own.x, key_of(logits[row + e]));
-    }
-    top = value_of(best_of_all(own, 1u, lid).x);
+    top = value_of(largest_key(row, lid));
     var part = 0.0;
     for (var e = lid; e < EXPERTS; e = e + WORKGROUP_X) {
       part = part + exp(logits[row + e] - top);
@@ -124,20 +107,20 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   if (NUM_GROUPS > 1u) {
     keep_groups(lid);
   }
-  var own = best_of_own(lid);
-  var number = 0u;  // of the chosen expert `lid`
-  for (var s = 0u; s < TOP_K; s = s + 1u) {
-    let best = best_of_all(own, s, lid);
-    if (best.y % WORKGROUP_X == lid) {
-      keys[best.y] = kNone;
-      own = best_of_own(lid);
+  workgroupBarrier();
+  // An expert's place is the number of better ones, which an octet counts.
+  for (var first = 0u; first < EXPERTS; first = first + OCTETS) {
+    let e = first + lid / 8u;
+    let own = vec2<u32>(keys[min(e, EXPERTS - 1u)], e);
+    var better_ones = 0;
+    for (var other = lid % 8u; other < EXPERTS; other = other + 8u) {
+      better_ones = better_ones + select(0, 1, better(vec2<u32>(keys[other], other), own));
     }
-    number = select(number, best.y, s == lid);
-  }
-  var weight = 0.0;
-  if (lid < TOP_K) {
-    weight = score(logits[row + number], top, sum);
-    chosen_scores[lid] = weight;
+    let place = u32(octet_sum(better_ones, lid));
+    if (e < EXPERTS && place < TOP_K && lid % 8u == 0u) {
+      chosen[place] = e;
+      chosen_scores[place] = score(logits[row + e], top, sum);
+    }
   }
   workgroupBarrier();
   var total = 0.0;
@@ -145,6 +128,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     total = total + chosen_scores[s];
   }
   if (lid < TOP_K) {
+    let number = chosen[lid];
+    var weight = chosen_scores[lid];
     if (EXPERT_SCALES) {
       weight = weight * expert_scales[number];
     }

@@ -1,17 +1,6 @@
 // Results as q8 rows.
-//! include lib/q8_block.wgsl
-@group(0) @binding(1) var<storage, read_write> out: array<u32>;
+//! include lib/emit_q8.wgsl
 
-// Elements 4 i.. of a row; all invocations call, whole octets with valid = false where there is no
-// block.
 fn emit(row: u32, i: u32, v: vec4<f32>, valid: bool, lid: u32) {
-  let q = q8_block(v, lid);
-  if (valid) {
-    let word = row * OUT_STRIDE;
-    out[word + q8_word(i, OUT_WIDTH)] = q.quants;
-    if (i % 8u == 0u) {
-      out[word + OUT_WIDTH / 4u + i / 4u] = bitcast<u32>(q.d);
-      out[word + OUT_WIDTH / 4u + i / 4u + 1u] = bitcast<u32>(q.sum);
-    }
-  }
+  emit_q8(row, i, v, valid, lid);
 }

@@ -80,7 +80,17 @@ std::vector<ValueId> outputs(const OpBody& body) {
                         [](const StreamCorrect& op) {
                           return std::vector<ValueId>{op.out, op.out_rest, op.scaled};
                         },
+                        [](const Norm& op) {
+                          std::vector<ValueId> list = {op.out};
+                          append(list, op.quantized);
+                          return list;
+                        },
                         [](const Linear& op) {
+                          std::vector<ValueId> list = {op.out};
+                          if (op.norm) list.push_back(op.norm->out);
+                          return list;
+                        },
+                        [](const Combine& op) {
                           std::vector<ValueId> list = {op.out};
                           if (op.norm) list.push_back(op.norm->out);
                           return list;
@@ -107,7 +117,11 @@ std::vector<WeightId> weights(const OpBody& body) {
                           std::vector<WeightId> list = {op.weight};
                           append(list, op.bias);
                           if (op.norm) append(list, op.norm->weight);
-                          if (op.rope_kv) append(list, op.rope_kv->rope);
+                          if (op.rope_kv) {
+                            append(list, op.rope_kv->q_norm);
+                            append(list, op.rope_kv->k_norm);
+                            append(list, op.rope_kv->rope);
+                          }
                           return list;
                         },
                         [](const RopeKv& op) {
@@ -134,6 +148,11 @@ std::vector<WeightId> weights(const OpBody& body) {
                         [](const ExpertLinear& op) {
                           std::vector<WeightId> list = {op.weight};
                           append(list, op.bias);
+                          return list;
+                        },
+                        [](const Combine& op) {
+                          std::vector<WeightId> list;
+                          if (op.norm) append(list, op.norm->weight);
                           return list;
                         },
                         [](const auto&) { return std::vector<WeightId>{}; },

@@ -56,6 +56,8 @@ struct Norm {
   float eps = 0.0F;
   float weight_offset = 0.0F;
   uint32_t group = 0;
+  // What a backend may draw in (backend/gpu/fuse.h); plans that it is given have none of it.
+  std::optional<ValueId> quantized = {};  // q8: the blocks of out
 };
 
 // out = out_scale * (a + scale * b); a b whose width divides that of a repeats.
@@ -74,7 +76,7 @@ struct Quantize {
   ValueId out;
 };
 
-// A root mean square norm of a Linear's results, drawn into it: `out` (q8_rms) has the q8 blocks of
+// A root mean square norm of an op's results, drawn into it: `out` (q8_rms) has the q8 blocks of
 // results * (weight + weight_offset), then f32 sums of squares of each 32 results. The factor
 // 1 / sqrt(mean(x^2) + eps) is left to the reader.
 struct NormOut {
@@ -249,6 +251,7 @@ struct Combine {
   ValueId out;
   std::optional<ValueId> residual = {};
   float scale = 1.0F;
+  std::optional<NormOut> norm = {};  // drawn in, as into a Linear
 };
 
 // A residual of n streams (AltUp, Baykal et al. 2023) is two values: the first stream, on which the

@@ -168,6 +168,7 @@ class Verifier {
       fail("{} weights and {} biases", weight(*op.weight).cols, weight(*op.bias).cols);
     }
     expect_eps(op.eps);
+    if (op.quantized) fail("ops are drawn into it");
   }
 
   void check_op(const Add& op) const {

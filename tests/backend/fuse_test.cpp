@@ -150,17 +150,19 @@ TEST(Fuse, AGluGoesIntoTheProjectionBeforeIt) {
 
 TEST(Fuse, ARotationGoesIntoTheProjectionBeforeIt) {
   constexpr uint32_t kHead = 32;
-  const auto plan_of = [&](const plan::RopeKv& changes, std::optional<ValueId> residual = {}) {
+  const auto plan_of = [&](const plan::RopeKv& changes, std::optional<ValueId> residual = {},
+                           bool norms = false, uint32_t storage_buffers = 11) {
     Chain c(KernelClass::decode);
     plan::RopeKv op = changes;
     op.num_heads = 2;
+    if (norms) op.q_norm = op.k_norm = c.b.weight("norm", formats::DType::F32, 1, kHead);
     op.kv_layer = c.b.kv_layer(1, kHead, kHead);
     if (residual) residual = c.b.input("residual", 4 * kHead);
     op.qkv = c.linear(c.quantize(c.b.input("x", kWidth)), 4 * kHead, false, residual);
     op.out = c.b.value("q", 2 * kHead);
     op.rope = c.b.weight("rope", 144, kHead, selftest::rope_table(144, kHead));
     c.b.op(op);
-    return fused(c.b.result());
+    return fused(c.b.result(), {}, {.max_storage_buffers = storage_buffers});
   };
   const plan::Plan plan = plan_of({});
   ASSERT_EQ(kinds(plan), (Kinds{"quantize", "linear"}));
@@ -172,6 +174,9 @@ TEST(Fuse, ARotationGoesIntoTheProjectionBeforeIt) {
   EXPECT_EQ(kinds(plan_of({.norm = {.eps = 1e-5F, .values = true}})), apart);
   EXPECT_EQ(kinds(plan_of({.clip = 2.0F})), apart);
   EXPECT_EQ(kinds(plan_of({}, ValueId{})), apart);
+  EXPECT_EQ(kinds(plan_of({}, {}, true)), kinds(plan));
+  EXPECT_EQ(kinds(plan_of({}, {}, true, 10)), apart);
+  EXPECT_EQ(kinds(plan_of({.norm = {.after_rope = true}}, {}, true)), apart);
 }
 
 TEST(Fuse, LayerNormsAndActivationsQuantizeButStayApart) {
@@ -205,8 +210,7 @@ TEST(Fuse, KeptValuesAndPartsAndGroupsStayApart) {
   const ValueId normed = c.quantize(norm);
   c.linear(normed, 8);
   const Kinds norm_apart = {"quantize", "linear", "norm", "linear"};
-  EXPECT_EQ(kinds(fused(c.b.result(), {norm})),
-            (Kinds{"quantize", "linear", "norm", "quantize", "linear"}));
+  EXPECT_EQ(kinds(fused(c.b.result(), {norm})), norm_apart);
   EXPECT_EQ(kinds(fused(c.b.result(), {normed})), norm_apart);
   EXPECT_EQ(kinds(fused(c.b.result(), {}, {}, 2)), norm_apart);
 
@@ -237,17 +241,33 @@ TEST(Fuse, ANormThatOthersReadStaysApart) {
   EXPECT_EQ(plan[normed].type, ValueType::q8);
   EXPECT_FALSE(std::get<plan::Linear>(plan.ops[3].body).x_norm_eps.has_value());
 
-  // A router in f32 reads the norm itself.
+  // A router in f32 reads the norm itself, which has two results then.
   Chain router(KernelClass::decode);
   const ValueId norm =
       router.norm(router.linear(router.quantize(router.b.input("x", kWidth)), kWidth));
   const ValueId q8 = router.quantize(norm);
   router.experts(q8, norm);
   plan = fused(router.b.result());
-  EXPECT_EQ(kinds(plan),
-            (Kinds{"quantize", "linear", "norm", "quantize", "linear", "route", "expert_linear"}));
+  EXPECT_EQ(kinds(plan), (Kinds{"quantize", "linear", "norm", "linear", "route", "expert_linear"}));
+  EXPECT_EQ(std::get<plan::Norm>(plan.ops[2].body).quantized, q8);
   EXPECT_EQ(plan[norm].type, ValueType::f32);
   EXPECT_EQ(plan[q8].type, ValueType::q8);
+}
+
+TEST(Fuse, ANormGoesIntoTheSumOfExpertsBeforeIt) {
+  Chain c(KernelClass::decode);
+  const ValueId routes = c.b.input("routes", 2);
+  const ValueId sum = c.b.value("sum", kWidth);
+  c.b.op(plan::Combine{.x = c.b.input("x", kWidth), .routes = routes, .out = sum});
+  const ValueId normed = c.quantize(c.norm(sum));
+  c.linear(normed, 8);
+  const plan::Plan plan = fused(c.b.result());
+  ASSERT_EQ(kinds(plan), (Kinds{"combine", "linear"}));
+  const auto& combine = std::get<plan::Combine>(plan.ops[0].body);
+  ASSERT_TRUE(combine.norm.has_value());
+  EXPECT_EQ(combine.norm->out, normed);
+  EXPECT_EQ(plan[normed].type, ValueType::q8_rms);
+  EXPECT_TRUE(std::get<plan::Linear>(plan.ops[1].body).x_norm_eps.has_value());
 }
 
 TEST(Fuse, GlusThatAreNotPlainAndGatesQuantizeButStayApart) {

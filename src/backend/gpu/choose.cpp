@@ -24,8 +24,7 @@ KernelUse elementwise(std::string label, std::string file, plan::ValueId x, plan
   KernelUse use =
       pointwise(std::move(label), std::move(file), logit_rows(c, out), div_up(value.width, 4));
   if (plan::is_q8(value.type)) add_reduce(use.spec, c.capabilities, 8);
-  add_out(use.spec, c, out);
-  use.bindings.push_back(value_binding("out", out));
+  add_out(use, c, out);
   use.bindings.push_back(value_binding("x", x));
   return use;
 }
@@ -63,7 +62,7 @@ std::vector<KernelUse> choose_op(const plan::Norm& op, plan::KernelClass, const 
   const uint32_t invocations = std::clamp(std::bit_ceil(op.group / 4), 32U, 256U);
   use.spec.workgroup_size = {invocations, 1, 1};
   add_reduce(use.spec, c.capabilities, team_size(c.capabilities, 32));
-  add_out(use.spec, c, op.out);
+  add_out(use, c, op.out, op.quantized);
   use.spec.constants.emplace_back("COLS", x.width);
   use.spec.constants.emplace_back("X_STRIDE4", value_stride(x) / 4);
   use.spec.constants.emplace_back("F16_INPUTS", false);
@@ -76,7 +75,6 @@ std::vector<KernelUse> choose_op(const plan::Norm& op, plan::KernelClass, const 
   const auto& vector = op.weight ? op.weight : op.bias;
   const bool own = vector && weight(c, *vector).cols > op.group;
   use.spec.constants.emplace_back("WEIGHT_STRIDE4", own ? op.group / 4 : 0U);
-  use.bindings.push_back(value_binding("out", op.out));
   use.bindings.push_back(value_binding("x", op.x));
   use.bindings.push_back(table_binding(c, "norm_weight", op.weight));
   use.bindings.push_back(table_binding(c, "norm_bias", op.bias));
@@ -105,11 +103,10 @@ std::vector<KernelUse> choose_op(const plan::Quantize& op, plan::KernelClass,
   const plan::Value& x = c.plan[op.x];
   KernelUse use = pointwise("quantize", "quantize.wgsl", logit_rows(c, op.out), x.width / 4);
   add_reduce(use.spec, c.capabilities, 8);
-  add_out(use.spec, c, op.out);
+  add_out(use, c, op.out);
   use.spec.constants.emplace_back("COLS", x.width);
   use.spec.constants.emplace_back("X_STRIDE4", value_stride(x) / 4);
   use.spec.constants.emplace_back("F16_INPUTS", false);
-  use.bindings.push_back(value_binding("out", op.out));
   use.bindings.push_back(value_binding("x", op.x));
   return {std::move(use)};
 }

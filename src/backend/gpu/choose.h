@@ -94,6 +94,8 @@ std::vector<KernelUse> choose(const plan::Op& op, const ChooseContext& context);
 bool has_matrices(const gpu::Capabilities& capabilities);
 bool takes_matrices(const plan::Attention& op, const plan::Resources& resources,
                     const gpu::Capabilities& capabilities);
+bool takes_matrices(const plan::ExpertLinear& op, const plan::Resources& resources,
+                    const gpu::Capabilities& capabilities);
 
 // Positions in one range of split attention, and how many ranges a slot has at most.
 inline constexpr uint32_t kKeysPerRange = 128;

@@ -6,6 +6,9 @@ namespace {
 
 constexpr uint32_t kMergeInvocations = 256;
 constexpr uint32_t kMaxHeadTile = 4;
+// Up to so many columns of one range each head has a workgroup: few run, and one head's code is
+// short.
+constexpr uint32_t kFewColumns = 4;
 constexpr uint32_t kMaxHeadDim = 512;
 constexpr uint32_t kRegisterHeadDim = 256;  // up to which registers hold all that a lane loads
 constexpr uint32_t kMaxRanges = 4096;       // the merge holds a factor of each in workgroup memory
@@ -51,6 +54,23 @@ void add_rope(KernelUse& use, const ChooseContext& c, const std::optional<plan::
   use.bindings.push_back(table_binding(c, "rope", rope));
 }
 
+void add_head_norms(KernelUse& use, const ChooseContext& c, const plan::RopeKv& op) {
+  // From the weights of a head to the next one's.
+  const auto stride = [&](const std::optional<plan::WeightId>& id) {
+    const uint32_t head_dim = kv_layer(c, op.kv_layer).head_dim;
+    return id && weight(c, *id).cols > head_dim ? head_dim : 0U;
+  };
+  auto& constants = use.spec.constants;
+  constants.emplace_back("Q_NORM", op.q_norm.has_value());
+  constants.emplace_back("K_NORM", op.k_norm.has_value());
+  constants.emplace_back("NORM_EPS", op.norm.eps);
+  constants.emplace_back("WEIGHT_OFFSET", op.norm.weight_offset);
+  constants.emplace_back("Q_NORM_STRIDE", stride(op.q_norm));
+  constants.emplace_back("K_NORM_STRIDE", stride(op.k_norm));
+  use.bindings.push_back(table_binding(c, "q_norm", op.q_norm));
+  use.bindings.push_back(table_binding(c, "k_norm", op.k_norm));
+}
+
 namespace {
 
 // The score's constants.
@@ -79,10 +99,12 @@ KernelUse attention_base(const plan::Attention& op, const ChooseContext& c) {
   return use;
 }
 
-KernelUse decode(const plan::Attention& op, const ChooseContext& c, bool split) {
+// With at most `most_heads` query heads a workgroup, which changes no bits.
+KernelUse decode(const plan::Attention& op, const ChooseContext& c, bool split,
+                 uint32_t most_heads = kMaxHeadTile) {
   const plan::KvLayer& kv = kv_layer(c, op.kv_layer);
   const uint32_t group = op.num_heads / kv.num_kv_heads;
-  const uint32_t head_tiles = div_up(group, kMaxHeadTile);
+  const uint32_t head_tiles = div_up(group, most_heads);
   KernelUse use = attention_base(op, c);
   use.spec.label = split ? "attention decode, ranges" : "attention decode";
   const bool wide = std::max(kv.head_dim, kv.value_dim) > kRegisterHeadDim;
@@ -118,10 +140,9 @@ KernelUse decode(const plan::Attention& op, const ChooseContext& c, bool split) 
     use.grid.z_is_ranges = true;
     use.when.min_ranges = 2;
   } else {
-    add_out(use.spec, c, op.out);
+    add_out(use, c, op.out);
     use.spec.includes.emplace_back("attention/direct.wgsl");
     add_sinks(use, c, op);
-    use.bindings.push_back(value_binding("out", op.out));
     use.when.max_ranges = 1;
   }
   return use;
@@ -133,7 +154,6 @@ KernelUse merge(const plan::Attention& op, const ChooseContext& c) {
   use.spec = {.label = "attention decode, merge", .file = "attention/merge.wgsl"};
   use.spec.workgroup_size = {kMergeInvocations, 1, 1};
   add_reduce(use.spec, c.capabilities, team_size(c.capabilities, 32));
-  add_out(use.spec, c, op.out);
   const uint32_t value_slots = std::bit_ceil(kv.value_dim / 4);
   auto& constants = use.spec.constants;
   constants.emplace_back("LOGIT_ROWS", false);
@@ -142,10 +162,10 @@ KernelUse merge(const plan::Attention& op, const ChooseContext& c) {
   constants.emplace_back("KEYS_PER_RANGE", kKeysPerRange);
   constants.emplace_back("MAX_RANGES", max_ranges(c.page_stride));
   use.bindings = {{"step_info", Bound::step},
-                  value_binding("out", op.out),
                   {"partial_values", Bound::range_values},
                   {"columns", Bound::columns},
                   {"partial_stats", Bound::range_stats}};
+  add_out(use, c, op.out);
   add_score(use, op);
   add_sinks(use, c, op);
   constants.emplace_back("OCTETS", kMergeInvocations / 8);
@@ -173,15 +193,15 @@ KernelUse prefill(const plan::Attention& op, const ChooseContext& c) {
     // Vectors of 8 of a tile of 32 positions that an invocation copies.
     use.spec.constants.emplace_back("KEY_COPIES", div_up(4 * kv.head_dim, 64 * head_tile));
     use.spec.constants.emplace_back("VALUE_COPIES", div_up(4 * kv.value_dim, 64 * head_tile));
-    add_out(use.spec, c, op.out);
+    add_out(use, c, op.out);
     use.grid.x = op.num_heads / head_tile;
   } else {
     use.spec.file = "attention/prefill.wgsl";
     use.spec.workgroup_size = {128, 1, 1};
     add_reduce(use.spec, c.capabilities, 8);
     use.spec.constants.emplace_back("OUT_STRIDE4", value_stride(c.plan[op.out]) / 4);
+    use.bindings.push_back(value_binding("out", op.out));
   }
-  use.bindings.push_back(value_binding("out", op.out));
   use.bindings.push_back({"tiles", Bound::tiles});
   add_sinks(use, c, op);
   use.grid.rows_per_y = 0;
@@ -216,15 +236,7 @@ std::vector<KernelUse> choose_op(const plan::RopeKv& op, plan::KernelClass,
   constants.emplace_back("HEADS", op.num_heads);
   constants.emplace_back("QKV_STRIDE", value_stride(c.plan[op.qkv]));
   constants.emplace_back("OUT_STRIDE", value_stride(c.plan[op.out]));
-  constants.emplace_back("Q_NORM", op.q_norm.has_value());
-  constants.emplace_back("K_NORM", op.k_norm.has_value());
-  constants.emplace_back("NORM_EPS", op.norm.eps);
-  constants.emplace_back("WEIGHT_OFFSET", op.norm.weight_offset);
-  const auto own_weights = [&](const std::optional<plan::WeightId>& id) {
-    return id && weight(c, *id).cols > kv.head_dim;
-  };
-  constants.emplace_back("Q_NORM_STRIDE", own_weights(op.q_norm) ? kv.head_dim : 0U);
-  constants.emplace_back("K_NORM_STRIDE", own_weights(op.k_norm) ? kv.head_dim : 0U);
+  add_head_norms(use, c, op);
   constants.emplace_back("LAYER", op.norm.kind == plan::NormKind::layer);
   constants.emplace_back("ALL_HEADS", op.norm.all_heads);
   constants.emplace_back("AFTER_ROPE", op.norm.after_rope && (op.q_norm || op.k_norm));
@@ -234,8 +246,6 @@ std::vector<KernelUse> choose_op(const plan::RopeKv& op, plan::KernelClass,
   constants.emplace_back("QUERY_SCALE_STRIDE", 4U);  // rows of one element take a vector
   use.bindings.push_back(value_binding("out", op.out));
   use.bindings.push_back(value_binding("qkv", op.qkv));
-  use.bindings.push_back(table_binding(c, "q_norm", op.q_norm));
-  use.bindings.push_back(table_binding(c, "k_norm", op.k_norm));
   add_rope(use, c, op.rope, op.style);
   use.bindings.push_back(table_binding(c, "query_scale", op.query_scale));
   use.grid.x = op.num_heads + (op.shared_kv ? 0 : 2 * kv.num_kv_heads);
@@ -271,7 +281,14 @@ std::vector<KernelUse> choose_op(const plan::Attention& op, plan::KernelClass ke
                                  const ChooseContext& c) {
   if (kernel_class == plan::KernelClass::prefill) return {prefill(op, c)};
   std::vector<KernelUse> uses;
-  uses.push_back(decode(op, c, false));
+  if (op.num_heads > kv_layer(c, op.kv_layer).num_kv_heads) {
+    uses.push_back(decode(op, c, false, 1));
+    uses.back().when.max_rows = kFewColumns;
+    uses.push_back(decode(op, c, false));
+    uses.back().when.min_rows = kFewColumns + 1;
+  } else {
+    uses.push_back(decode(op, c, false));
+  }
   if (max_ranges(c.page_stride) > kMaxRanges) {
     fail("contexts of more than {} positions are not supported by the webgpu backend",
          kMaxRanges * kKeysPerRange);

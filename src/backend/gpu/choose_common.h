@@ -61,31 +61,60 @@ inline Binding table_binding(const ChooseContext& c, std::string_view name,
   return {name, Bound::weight_data, plan::index(*id)};
 }
 
-// How results of a pointwise op are written: f32, f16 or q8 rows, by the type of `out`.
-inline void add_out(gpu::KernelSpec& spec, const ChooseContext& c, plan::ValueId out) {
+// Constants and bindings of lib/emit_q8.wgsl.
+inline void add_q8_out(KernelUse& use, const ChooseContext& c, plan::ValueId out) {
+  use.spec.constants.emplace_back("Q8_STRIDE", value_stride(c.plan[out]));
+  use.spec.constants.emplace_back("OUT_WIDTH", c.plan[out].width);
+  use.bindings.push_back(value_binding("q8_out", out));
+}
+
+// How results of a pointwise op are written: f32, f16 or q8 rows, by the type of `out`; where out
+// is f32 also as the q8 rows `quantized`.
+inline void add_out(KernelUse& use, const ChooseContext& c, plan::ValueId out,
+                    const std::optional<plan::ValueId>& quantized = {}) {
   const plan::Value& value = c.plan[out];
   const uint32_t stride = value_stride(value);
   if (plan::is_q8(value.type)) {
-    spec.includes.emplace_back("out/q8.wgsl");
-    spec.constants.emplace_back("OUT_STRIDE", stride);
-    spec.constants.emplace_back("OUT_WIDTH", value.width);
-  } else if (value.type == plan::ValueType::f16) {
-    spec.includes.emplace_back("out/f16.wgsl");
-    spec.uses_f16 = true;
-    spec.constants.emplace_back("OUT_STRIDE4", stride / 2);
-  } else {
-    spec.includes.emplace_back("out/f32.wgsl");
-    spec.constants.emplace_back("OUT_STRIDE4", stride / 4);
+    use.spec.includes.emplace_back("out/q8.wgsl");
+    return add_q8_out(use, c, out);
   }
+  use.bindings.push_back(value_binding("out", out));
+  if (value.type == plan::ValueType::f16) {
+    use.spec.includes.emplace_back("out/f16.wgsl");
+    use.spec.uses_f16 = true;
+    use.spec.constants.emplace_back("OUT_STRIDE4", stride / 2);
+    return;
+  }
+  use.spec.includes.emplace_back(quantized ? "out/f32_q8.wgsl" : "out/f32.wgsl");
+  use.spec.constants.emplace_back("OUT_STRIDE4", stride / 4);
+  if (quantized) add_q8_out(use, c, *quantized);
+}
+
+// Constants and bindings of lib/normed_q8.wgsl.
+inline void add_norm_out(KernelUse& use, const ChooseContext& c, const plan::NormOut& norm) {
+  auto& constants = use.spec.constants;
+  constants.emplace_back("NORM_WEIGHT", norm.weight.has_value());
+  constants.emplace_back("NORM_OFFSET", norm.weight_offset);
+  constants.emplace_back("NORM_WIDTH", c.plan[norm.out].width);
+  constants.emplace_back("NORMED_STRIDE", value_stride(c.plan[norm.out]));
+  use.bindings.push_back(table_binding(c, "norm_weight", norm.weight));
+  use.bindings.push_back(value_binding("normed", norm.out));
 }
 
 // The constants of a codec, and its files.
 void add_codec(gpu::KernelSpec& spec, const ChooseContext& c, const plan::Weight& weight);
 
-// Constants and bindings of the KV pages of a layer, and of a rotation (absent: of no elements).
+// Makes `use` the cooperative matrices' kernel for `columns` columns of x times 128 rows a
+// workgroup; an include that says what they are is left to add.
+void set_matrix_tile(KernelUse& use, const ChooseContext& c, plan::WeightId weight_id,
+                     plan::ValueId x, uint32_t columns);
+
+// Constants and bindings of the KV pages of a layer, of a rotation (absent: of no elements) and of
+// the norms of heads.
 void add_kv(KernelUse& use, const ChooseContext& c, plan::KvLayerId id, bool write);
 void add_rope(KernelUse& use, const ChooseContext& c, const std::optional<plan::WeightId>& rope,
               plan::RopeStyle style);
+void add_head_norms(KernelUse& use, const ChooseContext& c, const plan::RopeKv& op);
 
 std::vector<KernelUse> choose_op(const plan::Linear& op, plan::KernelClass kernel_class,
                                  const ChooseContext& c);

@@ -77,6 +77,42 @@ std::vector<Tile> tiles(const plan::ExpertLinear& op, const ChooseContext& c) {
   return {direct, few};
 }
 
+// Cooperative matrices: tiles by the items that an expert has of a step on average.
+std::vector<Tile> matrix_tiles(const plan::ExpertLinear& op) {
+  const auto rows = [&](uint32_t items) { return div_up(op.num_experts * items, op.top_k); };
+  return {{.items = 32, .when = {.max_rows = rows(24)}},
+          {.items = 64, .when = {.min_rows = rows(24) + 1, .max_rows = rows(64)}},
+          {.items = 128, .when = {.min_rows = rows(64) + 1}}};
+}
+
+// Tiles of items that `group` made.
+void add_grouped(KernelUse& use, const plan::ExpertLinear& op, const Tile& tile) {
+  use.spec.includes.emplace_back("experts/grouped.wgsl");
+  use.bindings.push_back({"expert_tiles", Bound::expert_tiles});
+  use.bindings.push_back({"expert_items", Bound::expert_items});
+  use.grid.rows_per_y = tile.items;
+  use.grid.row_items = op.top_k;
+  use.grid.more_y = op.num_experts;
+}
+
+void finish_matrix(KernelUse& use, const plan::ExpertLinear& op, const Tile& tile,
+                   const ChooseContext& c) {
+  const plan::Weight& w = weight(c, op.weight);
+  const plan::Value& x = c.plan[op.x];
+  const uint32_t item_rows = x.width > w.cols ? op.top_k : 1;
+  const uint32_t stride = item_rows > 1 ? w.cols : x.width;  // 32 divides both
+  use.spec.label += fmt::format(" tile {}", tile.items);
+  set_matrix_tile(use, c, op.weight, op.x, tile.items);
+  use.spec.includes.emplace_back("experts/matrix_columns.wgsl");
+  auto& constants = use.spec.constants;
+  constants.emplace_back("ITEM_ROWS", item_rows);
+  constants.emplace_back("X_STRIDE4", stride / 4);
+  constants.emplace_back("F16_INPUTS", false);  // the kernel rounds by itself
+  use.grid.x = div_up(w.rows / op.num_experts, 128);
+  use.when = tile.when;
+  add_grouped(use, op, tile);
+}
+
 void finish(KernelUse& use, const plan::ExpertLinear& op, const Tile& tile,
             const ChooseContext& c) {
   const plan::Weight& w = weight(c, op.weight);
@@ -110,12 +146,7 @@ void finish(KernelUse& use, const plan::ExpertLinear& op, const Tile& tile,
     use.spec.includes.emplace_back("experts/direct.wgsl");
     use.grid.z = op.top_k;
   } else {
-    use.spec.includes.emplace_back("experts/grouped.wgsl");
-    use.bindings.push_back({"expert_tiles", Bound::expert_tiles});
-    use.bindings.push_back({"expert_items", Bound::expert_items});
-    use.grid.rows_per_y = tile.items;
-    use.grid.row_items = op.top_k;
-    use.grid.more_y = op.num_experts;
+    add_grouped(use, op, tile);
   }
 }
 
@@ -149,7 +180,9 @@ std::vector<KernelUse> choose_op(const plan::Route& op, plan::KernelClass, const
   }
   KernelUse use;
   use.spec = {.label = "route", .file = "experts/route.wgsl"};
-  use.spec.workgroup_size = {std::clamp(std::bit_ceil(experts) / 8, 64U, 256U), 1, 1};
+  // An octet for each expert, if there may be so many.
+  const uint32_t most = std::min(1024U, std::bit_floor(c.capabilities.max_invocations));
+  use.spec.workgroup_size = {std::clamp(std::bit_ceil(experts) * 8, 64U, most), 1, 1};
   add_reduce(use.spec, c.capabilities, team_size(c.capabilities, 32));
   auto& constants = use.spec.constants;
   constants.emplace_back("LOGIT_ROWS", logit_rows(c, op.out));
@@ -178,17 +211,30 @@ uint32_t max_expert_tiles(const plan::ExpertLinear& op, uint32_t rows) {
   return div_up(rows * op.top_k, kLeastItemTile) + op.num_experts;
 }
 
-// Both classes take the same kernels. A row of the weights may lie in any part of them.
-std::vector<KernelUse> choose_op(const plan::ExpertLinear& op, plan::KernelClass,
+bool takes_matrices(const plan::ExpertLinear& op, const plan::Resources& resources,
+                    const gpu::Capabilities& capabilities) {
+  return op.f16_inputs && has_matrices(capabilities) &&
+         resources.weights[plan::index(op.weight)].cols % 32 == 0;
+}
+
+// A row of the weights may lie in any part of them. Cooperative matrices serve all steps of the
+// prefill class or none; else both classes take the same kernels.
+std::vector<KernelUse> choose_op(const plan::ExpertLinear& op, plan::KernelClass kernel_class,
                                  const ChooseContext& c) {
+  const bool matrices =
+      kernel_class == plan::KernelClass::prefill && takes_matrices(op, c.resources, c.capabilities);
   std::vector<KernelUse> uses;
   const DeviceWeight& parts = c.weights[plan::index(op.weight)];
-  for (const Tile& tile : tiles(op, c)) {
+  for (const Tile& tile : matrices ? matrix_tiles(op) : tiles(op, c)) {
     if (tile.when.min_rows > most_rows(c, op.out)) continue;
     if (tile.items > 1) uses.push_back(group(op, tile, c));
     for (uint32_t part = 0; part < parts.size(); ++part) {
       KernelUse use = base(op, part, c);
-      finish(use, op, tile, c);
+      if (matrices) {
+        finish_matrix(use, op, tile, c);
+      } else {
+        finish(use, op, tile, c);
+      }
       uses.push_back(std::move(use));
     }
   }
@@ -216,7 +262,14 @@ std::vector<KernelUse> choose_op(const plan::Combine& op, plan::KernelClass,
       value_binding("x", op.x),
       value_binding("routes", op.routes),
       op.residual ? value_binding("residual", *op.residual) : Binding{"residual", Bound::unused}};
-  use.grid.x = div_up(out.width, 64);
+  use.spec.includes.emplace_back(op.norm ? "experts/combined_norm.wgsl"
+                                         : "experts/combined_f32.wgsl");
+  if (op.norm) {
+    use.spec.label += " norm";
+    add_reduce(use.spec, c.capabilities, 8);
+    add_norm_out(use, c, *op.norm);
+  }
+  use.grid.x = div_up(out.width, 4 * 64);
   use.grid.rows_per_y = 1;
   return {std::move(use)};
 }

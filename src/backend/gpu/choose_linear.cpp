@@ -1,4 +1,6 @@
 // Kernels of Linear.
+#include <numeric>
+
 #include "backend/gpu/choose_common.h"
 
 namespace wisp::backend::webgpu {
@@ -24,6 +26,7 @@ struct Int8Tile {
   uint32_t unroll = 1;
   Condition when;
 };
+constexpr uint32_t kMostInvocations = 1024;
 constexpr Int8Tile kInt8Tiles[] = {
     {1, 32, 1024, 2, {.min_rows = 1, .max_rows = 1}},
     {2, 32, 512, 1, {.min_rows = 2, .max_rows = 2}},
@@ -35,6 +38,7 @@ constexpr Tile kFloatTiles[] = {
     {2, 2, {.min_rows = 2, .max_rows = 2}},
     {4, 1, {.min_rows = 3, .max_rows = kMost}},
 };
+constexpr uint32_t kFewRows = 256;
 constexpr Tile kPrefillTiles[] = {
     {32, 64, {.min_rows = 1, .max_rows = 32}},
     {64, 64, {.min_rows = 33, .max_rows = kMost}},
@@ -94,35 +98,44 @@ void add_linear_out(KernelUse& use, const plan::Linear& op, const ChooseContext&
     use.spec.label += " glu";
     use.spec.includes.emplace_back("linear_out/glu_q8.wgsl");
     constants.emplace_back("ACTIVATION", static_cast<uint32_t>(*op.glu));
-    constants.emplace_back("OUT_WIDTH", c.plan[op.out].width);
+    add_q8_out(use, c, op.out);
   } else if (op.rope_kv) {
     use.spec.label += " rope";
     use.spec.includes.emplace_back("linear_out/rope_kv.wgsl");
     add_kv(use, c, op.rope_kv->kv_layer, true);
     add_rope(use, c, op.rope_kv->rope, op.rope_kv->style);
+    add_head_norms(use, c, *op.rope_kv);
     constants.emplace_back("HEADS", op.rope_kv->num_heads);
   } else if (op.norm) {
     use.spec.label += " norm";
     use.spec.includes.emplace_back("linear_out/norm_q8.wgsl");
-    constants.emplace_back("NORM_WEIGHT", op.norm->weight.has_value());
-    constants.emplace_back("NORM_OFFSET", op.norm->weight_offset);
-    constants.emplace_back("NORMED_STRIDE", value_stride(c.plan[op.norm->out]));
-    use.bindings.push_back(table_binding(c, "norm_weight", op.norm->weight));
-    use.bindings.push_back(value_binding("normed", op.norm->out));
+    add_norm_out(use, c, *op.norm);
   } else {
     use.spec.includes.emplace_back("linear_out/f32.wgsl");
   }
+}
+
+// Rows of a tile: pairs of rows with a GLU, whole heads where they are normalised.
+uint32_t tile_rows_of(const plan::Linear& op, const Int8Tile& tile, const ChooseContext& c) {
+  if (op.glu) return std::max(64U, tile.rows);
+  if (op.rope_kv && (op.rope_kv->q_norm || op.rope_kv->k_norm)) {
+    const uint32_t head_dim = c.resources.kv_layers[plan::index(op.rope_kv->kv_layer)].head_dim;
+    return std::lcm(head_dim, tile.rows);
+  }
+  return tile.rows;
 }
 
 void finish_int8(KernelUse& use, const plan::Linear& op, const Int8Tile& tile, uint32_t rows,
                  uint32_t cols, const ChooseContext& c) {
   const uint32_t team = team_size(c.capabilities, div_up(cols, 32));
   const bool wide = tile.columns == 8;
-  const uint32_t tile_rows = op.glu ? std::max(64U, tile.rows) : tile.rows;
-  const uint32_t pass_rows = wide ? tile.rows : tile_rows;
+  const uint32_t tile_rows = tile_rows_of(op, tile, c);
+  const uint32_t wide_rows = op.rope_kv && tile_rows % 64 == 0 ? 64 : tile.rows;
+  const uint32_t pass_rows = wide ? wide_rows : tile_rows;
+  const uint32_t wanted = op.rope_kv ? tile.invocations * pass_rows / tile.rows : tile.invocations;
   // A team has at least one row.
   const uint32_t invocations = std::min(
-      {tile.invocations, std::bit_floor(c.capabilities.max_invocations), pass_rows * team});
+      {wanted, kMostInvocations, std::bit_floor(c.capabilities.max_invocations), pass_rows * team});
   use.spec.file = wide ? "linear_decode_q8_wide.wgsl" : "linear_decode_q8.wgsl";
   use.spec.label += fmt::format(" k={}", tile.columns);
   use.spec.workgroup_size = {invocations, 1, 1};
@@ -170,32 +183,45 @@ std::string_view group_halves(formats::DType dtype) {
 
 void finish_prefill(KernelUse& use, const Tile& tile, const plan::Linear& op, uint32_t rows,
                     const ChooseContext& c) {
-  const bool matrices = takes_matrices(op, c);
-  use.spec.file = matrices ? "linear_prefill_matrix.wgsl" : "linear_prefill.wgsl";
   use.spec.label += fmt::format(" tile {}", tile.columns);
-  use.spec.workgroup_size = {matrices ? 256U : 64U, 1, 1};
-  use.spec.uses_f16 = use.spec.uses_matrix = matrices;
-  use.spec.constants.emplace_back("TILE_COLS", tile.columns);
-  if (matrices) {
-    const bool halves = c.plan[op.x].type == plan::ValueType::f16;
-    use.spec.includes.emplace_back(halves ? "lib/x_parts_f16.wgsl" : "lib/x_parts_f32.wgsl");
-    use.spec.includes.emplace_back(group_halves(weight(c, op.weight).dtype));
-    use.spec.constants.emplace_back("TILES_Y", tile.columns / 32);
-    use.spec.constants.emplace_back("X_PARTS", tile.columns / 16);
+  if (takes_matrices(op, c)) {
+    set_matrix_tile(use, c, op.weight, op.x, tile.columns);
+    use.spec.includes.emplace_back("lib/matrix_columns.wgsl");
+  } else {
+    use.spec.file = "linear_prefill.wgsl";
+    use.spec.workgroup_size = {64, 1, 1};
+    use.spec.constants.emplace_back("TILE_COLS", tile.columns);
   }
   use.grid.x = div_up(rows, tile.rows);
 }
 
 }  // namespace
 
+void set_matrix_tile(KernelUse& use, const ChooseContext& c, plan::WeightId weight_id,
+                     plan::ValueId x, uint32_t columns) {
+  use.spec.file = "linear_prefill_matrix.wgsl";
+  use.spec.workgroup_size = {256, 1, 1};
+  use.spec.uses_f16 = use.spec.uses_matrix = true;
+  const bool halves = c.plan[x].type == plan::ValueType::f16;
+  use.spec.includes.emplace_back(halves ? "lib/x_parts_f16.wgsl" : "lib/x_parts_f32.wgsl");
+  use.spec.includes.emplace_back(group_halves(weight(c, weight_id).dtype));
+  auto& constants = use.spec.constants;
+  constants.emplace_back("TILE_COLS", columns);
+  constants.emplace_back("TILES_Y", columns / 32);
+  constants.emplace_back("X_PARTS", columns / 16);
+}
+
 // q8 inputs take the decode kernels in both classes: they have no other, and within a class the
-// bits stay the same. Cooperative matrices serve all steps of the prefill class or none.
+// bits stay the same. So do few rows, which give tiles of the prefill class no work. Cooperative
+// matrices serve all steps of the prefill class or none.
 std::vector<KernelUse> choose_op(const plan::Linear& op, plan::KernelClass kernel_class,
                                  const ChooseContext& c) {
   const plan::Weight& w = weight(c, op.weight);
   const bool int8 = plan::is_q8(c.plan[op.x].type);
-  const bool prefill = !int8 && kernel_class == plan::KernelClass::prefill;
-  const bool matrices = prefill && takes_matrices(op, c);
+  const bool matrices =
+      !int8 && kernel_class == plan::KernelClass::prefill && takes_matrices(op, c);
+  const bool prefill =
+      matrices || (!int8 && kernel_class == plan::KernelClass::prefill && w.rows > kFewRows);
   std::vector<KernelUse> uses;
   const DeviceWeight& parts = c.weights[plan::index(op.weight)];
   const auto add = [&](uint32_t part, const auto& tile, const auto& finish) {

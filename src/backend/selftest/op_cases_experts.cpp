@@ -248,6 +248,53 @@ void add_glus(std::vector<OpCase>& cases) {
   add_glu(cases, "relu_limit", {.activation = relu, .groups = 2, .limit = 3.0F}, 64);
 }
 
+// The sum of experts with what follows: the projection of the next layer, after its norm, and a
+// router and projections that read the same norm.
+void add_sum_and_norm(std::vector<OpCase>& cases, DType dtype, uint32_t width, bool weight) {
+  constexpr uint32_t kTopK = 3;
+  CaseBuilder b(fmt::format("combine_norm_{}_{}{}", formats::dtype_name(dtype), width,
+                            weight ? "_weight" : ""),
+                KernelClass::decode, {});
+  const ValueId chosen = routes(b, 5, kTopK);
+  const auto quantize = [&](ValueId x) {
+    const ValueId out = b.value("q8", width, plan::Rows::columns, plan::ValueType::q8);
+    b.op(plan::Quantize{.x = x, .out = out});
+    return out;
+  };
+  const auto norm = [&](ValueId x) {
+    plan::Norm op{.x = x, .out = b.value("norm", width)};
+    if (weight) op.weight = b.weight("norm", DType::F32, 1, width, 2.0F);
+    op.eps = 1e-5F;
+    op.group = width;
+    b.op(op);
+    return op.out;
+  };
+  const auto linear = [&](ValueId x, DType type, uint32_t rows, double bound) {
+    const plan::Linear op{.x = x,
+                          .weight = b.weight("w", type, rows, width, 0.5F),
+                          .out = b.value("linear", rows),
+                          .bias = {},
+                          .residual = {}};
+    b.op(op);
+    b.output(op.out, bound);
+    return op.out;
+  };
+  const plan::Combine sum{.x = b.input("x", kTopK * width, plan::ValueType::f32, 2.0F),
+                          .routes = chosen,
+                          .out = b.value("sum", width),
+                          .residual = b.input("residual", width)};
+  b.op(sum);
+  b.output(sum.out, 1e-6);
+  // A quant that is rounded the other way moves the results about so much.
+  constexpr double kFlipBound = 0.01;
+  const ValueId next = linear(quantize(norm(sum.out)), dtype, width, kFlipBound);
+  const ValueId read_twice = norm(next);
+  linear(read_twice, DType::F32, 7, kFlipBound);
+  linear(quantize(read_twice), dtype, 45, 2 * kFlipBound);
+  add_steps(b);
+  cases.push_back(std::move(b.result()));
+}
+
 // What a layer of experts is made of, with q8 inputs (whose GLU is quantised in its kernel) or f32.
 void add_layer(std::vector<OpCase>& cases, DType dtype, Mode mode, KernelClass kernel_class) {
   constexpr uint32_t kHidden = 256;
@@ -314,6 +361,8 @@ void add_expert_cases(std::vector<OpCase>& cases) {
     add_gate(cases, 45, row, plan::Activation::gelu_tanh, 48);
   }
   add_glus(cases);
+  add_sum_and_norm(cases, DType::Q4_0, 288, true);
+  add_sum_and_norm(cases, DType::Q8_0, 1056, false);
   add_layer(cases, DType::Q4_0, Mode::int8, KernelClass::decode);
   add_layer(cases, DType::BF16, Mode::half, KernelClass::prefill);
 }

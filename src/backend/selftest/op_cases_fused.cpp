@@ -123,15 +123,18 @@ struct Heads {
   plan::RopeStyle style = plan::RopeStyle::half;
   DType kv_dtype = DType::F16;
   bool bias = false;
+  std::optional<uint32_t> norm_heads = {};  // q and k have norms: 1, or each head its own weights
 };
 
 // A projection to heads, their rotation and attention to what was written to the pages.
 OpCase rope_case(DType dtype, uint32_t width, const Heads& h) {
   constexpr uint32_t kPositions = 160;
-  CaseBuilder b(fmt::format("fused_rope_{}_{}x{}x{}_{}{}", formats::dtype_name(dtype), h.num_heads,
-                            h.num_kv_heads, h.head_dim, formats::dtype_name(h.kv_dtype),
-                            h.style == plan::RopeStyle::interleaved ? "_interleaved" : ""),
-                plan::KernelClass::decode, {.max_columns = 70, .max_positions = kPositions});
+  CaseBuilder b(
+      fmt::format("fused_rope_{}_{}x{}x{}_{}{}{}", formats::dtype_name(dtype), h.num_heads,
+                  h.num_kv_heads, h.head_dim, formats::dtype_name(h.kv_dtype),
+                  h.style == plan::RopeStyle::interleaved ? "_interleaved" : "",
+                  h.norm_heads ? "_norm" : ""),
+      plan::KernelClass::decode, {.max_columns = 70, .max_positions = kPositions});
   b.result().resources.kv_dtype = h.kv_dtype;
   const plan::KvLayerId layer = b.kv_layer(h.num_kv_heads, h.head_dim, h.value_dim);
   const uint32_t rows = (h.num_heads + h.num_kv_heads) * h.head_dim + h.num_kv_heads * h.value_dim;
@@ -142,7 +145,7 @@ OpCase rope_case(DType dtype, uint32_t width, const Heads& h) {
                       .residual = {}};
   if (h.bias) linear.bias = b.weight("bias", DType::F32, 1, rows, 2.0F);
   b.op(linear);
-  const plan::RopeKv rope{
+  plan::RopeKv rope{
       .qkv = linear.out,
       .out = b.value("q", h.num_heads * h.head_dim),
       .kv_layer = layer,
@@ -152,6 +155,14 @@ OpCase rope_case(DType dtype, uint32_t width, const Heads& h) {
       .rope = b.weight("rope", kPositions, h.rotary_dim, rope_table(kPositions, h.rotary_dim)),
       .query_scale = {},
       .style = h.style};
+  if (h.norm_heads) {
+    const auto weights = [&](const char* name, uint32_t heads) {
+      return b.weight(name, DType::F32, 1, std::min(heads, *h.norm_heads) * h.head_dim, 2.0F);
+    };
+    rope.q_norm = weights("q_norm", h.num_heads);
+    rope.k_norm = weights("k_norm", h.num_kv_heads);
+    rope.norm = {.eps = 1e-5F, .weight_offset = h.bias ? 1.0F : 0.0F};
+  }
   b.op(rope);
   b.output(rope.out, 1e-5);
   const plan::Attention attention{.q = rope.out,
@@ -233,6 +244,24 @@ void add_fused_cases(std::vector<OpCase>& cases) {
   cases.push_back(
       rope_case(DType::Q4_1, 64,
                 {.num_heads = 5, .head_dim = 36, .value_dim = 20, .rotary_dim = 12, .bias = true}));
+  cases.push_back(rope_case(
+      DType::Q4_0, 256,
+      {.num_heads = 3, .head_dim = 128, .value_dim = 128, .rotary_dim = 128, .norm_heads = 1}));
+  cases.push_back(rope_case(DType::Q4_K, 512,
+                            {.num_heads = 6,
+                             .num_kv_heads = 2,
+                             .value_dim = 36,
+                             .rotary_dim = 32,
+                             .bias = true,
+                             .norm_heads = 6}));
+  cases.push_back(rope_case(DType::Q8_0, 96,
+                            {.num_heads = 4,
+                             .num_kv_heads = 2,
+                             .head_dim = 96,
+                             .value_dim = 96,
+                             .rotary_dim = 96,
+                             .style = plan::RopeStyle::interleaved,
+                             .norm_heads = 1}));
   cases.push_back(half_case(Middle::norm, 544, 200));
   cases.push_back(half_case(Middle::layer_norm, 544, 37));
   cases.push_back(half_case(Middle::glu, 96, 37));
