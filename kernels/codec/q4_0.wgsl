@@ -14,10 +14,9 @@ struct Group {
 }
 
 fn load_group(row: u32, group: u32) -> Group {
-  let i = row * GROUPS + group;
-  let q = weights[i];
+  let q = weights[row * GROUPS + group];
   return Group(q & vec4<u32>(0x0f0f0f0fu), (q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu),
-               half_at(weight_scales[i >> 1u], i));
+               group_scale(row, group));
 }
 
 fn centred(q: u32) -> vec4<f32> {

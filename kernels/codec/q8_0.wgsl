@@ -14,7 +14,7 @@ struct Group {
 
 fn load_group(row: u32, group: u32) -> Group {
   let i = row * GROUPS + group;
-  return Group(weights[i * 2u], weights[i * 2u + 1u], half_at(weight_scales[i >> 1u], i));
+  return Group(weights[i * 2u], weights[i * 2u + 1u], group_scale(row, group));
 }
 
 fn group_floats(g: Group) -> array<vec4<f32>, 8> {
