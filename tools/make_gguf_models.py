@@ -133,6 +133,8 @@ MODELS = {
         "hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": VOCAB, "altup_num_inputs": 4,
         "laurel_rank": 64, "activation_sparsity_pattern": [0.8, 0.6, 0.0, 0.0, 0.0], "tie_word_embeddings": True,
     }),
+    "qwen2": ("qwen2", {"head_dim": None, "use_sliding_window": False}),
+    "olmo3": ("olmo3", {**LAYERS4, **WINDOWS, "head_dim": None}),
 }
 # What the converter reads and transformers leaves out of the config that it writes.
 CONVERTER_ONLY = {
