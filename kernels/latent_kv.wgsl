@@ -1,6 +1,6 @@
-// Latent attention: q = [q_latent | rotated q_rope] of each head to out; the latent and the rotated
-// k_rope to the keys, the latent to the values of the only KV head. A workgroup has one query head, the
-// last one the cache's row. Includes: kv/write_*. Dispatch: x over heads and one more, y over columns.
+// Latent attention: q = [q_latent | rotated q_rope] of each head to out, the latent and the rotated
+// k_rope to the keys of the only KV head. A workgroup has one query head, the last one the cache's row.
+// Includes: kv/write_*. Dispatch: x over heads and one more, y over columns.
 //! include lib/step.wgsl
 //! include lib/rotate.wgsl
 //! include kv/pages.wgsl
@@ -47,9 +47,5 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let key = kv_row(column.z, column.y, 0u) * KEY_STRIDE;
   for (var i = lid * 2u; i < HEAD_DIM; i = i + WORKGROUP_X * 2u) {
     put_key(key + i, row[i], row[i + 1u]);
-  }
-  let value = kv_row(column.z, column.y, 0u) * VALUE_STRIDE;
-  for (var i = lid * 2u; i < VALUE_DIM; i = i + WORKGROUP_X * 2u) {
-    put_value(value + i, row[i], row[i + 1u]);
   }
 }

@@ -112,7 +112,7 @@ LabCase make(const AttentionCase& c, const Copies& copies) {
                  .max_positions = static_cast<uint32_t>(round_up(most, kContext)),
                  .num_pages = pages});
   for (uint32_t i = 0; i < copies.weights; ++i) {
-    b.kv_layer(c.heads.num_kv_heads, c.heads.dim, c.heads.dim);
+    b.kv_layer({c.heads.num_kv_heads, c.heads.dim, c.heads.dim});
   }
   LabCase lab;
   lab.fill = fill_plan(c, copies.weights);

@@ -79,9 +79,7 @@ std::string ranges_text(const std::vector<uint32_t>& numbers) {
 
 uint64_t kv_bytes_per_token(const model::ModelConfig& config, formats::DType dtype) {
   uint64_t values = 0;
-  for (const plan::KvLayer& layer : model::kv_layers(config)) {
-    values += uint64_t{layer.num_kv_heads} * (layer.head_dim + layer.value_dim);
-  }
+  for (const plan::KvLayer& layer : model::kv_layers(config)) values += plan::kv_elements(layer);
   return values * formats::row_bytes(dtype, 1);
 }
 

@@ -391,7 +391,7 @@ std::vector<plan::KvLayer> kv_layers(const ModelConfig& c) {
     if (layer.kv_of) continue;
     if (c.latent) {
       const LatentConfig& l = *c.latent;
-      result.push_back({1, l.kv_rank + l.rope_dim, l.kv_rank});
+      result.push_back({1, l.kv_rank + l.rope_dim, l.kv_rank, true});
     } else {
       result.push_back({layer.num_kv_heads, layer.head_dim, layer.head_dim});
     }

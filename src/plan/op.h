@@ -138,7 +138,7 @@ struct Linear {
 
 // Multi-head latent attention (DeepSeek-V2, 2024): what the cache keeps of a column is one latent
 // and one rotated key for all heads. Writes q = [q_latent | rotated q_rope] of each head to `out`,
-// [latent | rotated k_rope] to the keys and the latent to the values of the layer's one KV head.
+// [latent | rotated k_rope] to the keys of the layer's one KV head, which hold its values.
 struct LatentKv {
   ValueId q_latent;  // [.., num_heads * value_dim]
   ValueId q_rope;    // [.., num_heads * rotary_dim]

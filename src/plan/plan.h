@@ -39,12 +39,20 @@ struct Weight {
 };
 
 // The KV cache of one layer. Pages hold kPageTokens tokens: keys [page, kv head, token, head_dim],
-// values the same with value_dim.
+// values the same with value_dim; or the values are the first value_dim elements of the keys, and
+// there are no pages of values.
 struct KvLayer {
   uint32_t num_kv_heads = 0;
   uint32_t head_dim = 0;
   uint32_t value_dim = 0;
+  bool values_in_keys = false;
 };
+
+// Elements that a layer stores of a token.
+inline uint64_t kv_elements(const KvLayer& layer) {
+  const uint64_t of_head = layer.values_in_keys ? layer.head_dim : layer.head_dim + layer.value_dim;
+  return layer.num_kv_heads * of_head;
+}
 
 inline constexpr uint32_t kPageTokens = 16;
 

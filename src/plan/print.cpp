@@ -180,7 +180,11 @@ struct Printer {
   void kv(KvLayerId id, uint32_t num_heads) {
     const KvLayer& layer = resources.kv_layers[index(id)];
     text += fmt::format(" kv{}[{} heads of {}", index(id), layer.num_kv_heads, layer.head_dim);
-    if (layer.value_dim != layer.head_dim) text += fmt::format("/{}", layer.value_dim);
+    if (layer.values_in_keys) {
+      text += fmt::format(", values their first {}", layer.value_dim);
+    } else if (layer.value_dim != layer.head_dim) {
+      text += fmt::format("/{}", layer.value_dim);
+    }
     text += fmt::format("] heads={}", num_heads);
   }
 };

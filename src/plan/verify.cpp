@@ -208,6 +208,7 @@ class Verifier {
     expect_f32(op.qkv);
     expect_f32(op.out);
     expect_heads(op.num_heads, kv);
+    if (kv.values_in_keys && !op.shared_kv) fail("its KV layer has no values of its own");
     expect_width(op.out, uint64_t{op.num_heads} * kv.head_dim);
     const uint64_t kv_width = uint64_t{kv.num_kv_heads} * (kv.head_dim + kv.value_dim);
     const uint32_t q_width = op.num_heads * kv.head_dim;
@@ -242,6 +243,7 @@ class Verifier {
       fail("{} KV heads of {} and {}, expected one with keys {} longer than values",
            kv.num_kv_heads, kv.head_dim, kv.value_dim, rotary_dim);
     }
+    if (!kv.values_in_keys) fail("its KV layer has values of its own");
     expect_width(op.q_latent, uint64_t{op.num_heads} * kv.value_dim);
     expect_width(op.q_rope, uint64_t{op.num_heads} * rotary_dim);
     expect_width(op.latent, kv.value_dim);
@@ -267,6 +269,9 @@ class Verifier {
     }
     if (kv.head_dim == 0 || kv.head_dim % 2 != 0 || kv.value_dim == 0 || kv.value_dim % 2 != 0) {
       fail("head sizes {} and {}: expected even numbers", kv.head_dim, kv.value_dim);
+    }
+    if (kv.values_in_keys && kv.value_dim > kv.head_dim) {
+      fail("values of {} in keys of {}", kv.value_dim, kv.head_dim);
     }
   }
 

@@ -1,6 +1,8 @@
 // Every op case on the CPU: against the reference, and bit by bit over threads and columns.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "backend/cpu/backend.h"
 #include "backend/selftest/check.h"
 
@@ -32,6 +34,15 @@ TEST_P(CpuOps, BitsDoNotDependOnThreads) {
 
 INSTANTIATE_TEST_SUITE_P(All, CpuOps, ::testing::Range(size_t{0}, all_cases().size()),
                          [](const auto& info) { return all_cases()[info.param].name; });
+
+TEST(CpuBackend, StoresLatentsOnce) {
+  const auto c = std::ranges::find(all_cases(), "latent_tiny_decode_F16", &OpCase::name);
+  ASSERT_NE(c, all_cases().end());
+  const auto backend = make_cpu_backend(1);
+  run_case(*backend, *c);
+  // Halves of a latent of 32 and a rotated part of 8.
+  EXPECT_EQ(backend->info().kv_bytes, uint64_t{c->num_pages} * plan::kPageTokens * 40 * 2);
+}
 
 }  // namespace
 }  // namespace wisp::backend::selftest

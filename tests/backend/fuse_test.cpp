@@ -156,7 +156,7 @@ TEST(Fuse, ARotationGoesIntoTheProjectionBeforeIt) {
     plan::RopeKv op = changes;
     op.num_heads = 2;
     if (norms) op.q_norm = op.k_norm = c.b.weight("norm", formats::DType::F32, 1, kHead);
-    op.kv_layer = c.b.kv_layer(1, kHead, kHead);
+    op.kv_layer = c.b.kv_layer({1, kHead, kHead});
     if (residual) residual = c.b.input("residual", 4 * kHead);
     op.qkv = c.linear(c.quantize(c.b.input("x", kWidth)), 4 * kHead, false, residual);
     op.out = c.b.value("q", 2 * kHead);

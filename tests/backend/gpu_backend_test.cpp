@@ -79,7 +79,7 @@ OpCase small_model(uint32_t max_logits) {
   norm(x, normed);
   const plan::ValueId qkv = value("qkv", 128);
   linear(quantised(normed), b.weight("qkv", DType::Q4_0, 128, 64), qkv);
-  const plan::KvLayerId layer = b.kv_layer(1, 32, 32);
+  const plan::KvLayerId layer = b.kv_layer({1, 32, 32});
   const plan::ValueId q = value("q", 64);
   b.op(plan::RopeKv{.qkv = qkv,
                     .out = q,
@@ -134,6 +134,16 @@ std::vector<int32_t> chain(Backend& backend, PlanHandle plan, int32_t first, uin
   }
   while (!tickets.empty()) take();
   return tokens;
+}
+
+TEST(GpuBackend, StoresLatentsOnce) {
+  const std::vector<OpCase> cases = op_cases();
+  const auto c = std::ranges::find(cases, "latent_tiny_decode_F16", &OpCase::name);
+  ASSERT_NE(c, cases.end());
+  const auto backend = shared_backend();
+  backend->load(load_options(*c));
+  // Halves of a latent of 32 and a rotated part of 8.
+  EXPECT_EQ(backend->info().kv_bytes, uint64_t{c->num_pages} * plan::kPageTokens * 40 * 2);
 }
 
 TEST(GpuBackend, StepsInFlightGiveTheTokensOfStepsOneByOne) {

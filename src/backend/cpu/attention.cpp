@@ -65,8 +65,8 @@ HWY_INLINE void Softmax(const plan::Attention& op, float* scores, size_t begin, 
 // out[r] += sum over tokens t in [begin, end) of weights[r][t] * values[t], for kR rows and kV
 // vectors of the width.
 template <class D, size_t kR, size_t kV>
-HWY_INLINE void AddValues(D d, const float* const* weights, const float* values, size_t width,
-                          size_t begin, size_t end, float* out, size_t out_stride) {
+HWY_INLINE void AddValues(D d, const float* const* weights, FloatRows values, size_t begin,
+                          size_t end, float* out, size_t out_stride) {
   using V = hn::Vec<D>;
   const size_t lanes = hn::Lanes(d);
   V sums[kR][kV];
@@ -78,7 +78,7 @@ HWY_INLINE void AddValues(D d, const float* const* weights, const float* values,
   for (size_t t = begin; t < end; ++t) {
     V token[kV];
     HWY_UNROLL(8)
-    for (size_t v = 0; v < kV; ++v) token[v] = hn::LoadU(d, values + t * width + v * lanes);
+    for (size_t v = 0; v < kV; ++v) token[v] = hn::LoadU(d, values.row(t) + v * lanes);
     HWY_UNROLL(8)
     for (size_t r = 0; r < kR; ++r) {
       const V weight = hn::Set(d, weights[r][t]);
@@ -94,21 +94,22 @@ HWY_INLINE void AddValues(D d, const float* const* weights, const float* values,
 }
 
 template <size_t kR>
-HWY_INLINE void AddPage(const float* const* weights, const float* values, size_t width,
-                        size_t begin, size_t end, float* out, size_t out_stride) {
+HWY_INLINE void AddPage(const float* const* weights, FloatRows values, size_t width, size_t begin,
+                        size_t end, float* out, size_t out_stride) {
   const hn::ScalableTag<float> d;
   constexpr size_t kV = 4;
   const size_t lanes = hn::Lanes(d);
+  const auto from = [&](size_t i) { return FloatRows{values.data + i, values.stride}; };
   size_t i = 0;
   for (; i + kV * lanes <= width; i += kV * lanes) {
-    AddValues<decltype(d), kR, kV>(d, weights, values + i, width, begin, end, out + i, out_stride);
+    AddValues<decltype(d), kR, kV>(d, weights, from(i), begin, end, out + i, out_stride);
   }
   for (; i + lanes <= width; i += lanes) {
-    AddValues<decltype(d), kR, 1>(d, weights, values + i, width, begin, end, out + i, out_stride);
+    AddValues<decltype(d), kR, 1>(d, weights, from(i), begin, end, out + i, out_stride);
   }
   const hn::CappedTag<float, 1> d1;
   for (; i < width; ++i) {
-    AddValues<decltype(d1), kR, 1>(d1, weights, values + i, width, begin, end, out + i, out_stride);
+    AddValues<decltype(d1), kR, 1>(d1, weights, from(i), begin, end, out + i, out_stride);
   }
 }
 
@@ -156,8 +157,10 @@ void RangePartial(const AttentionPart& part, uint32_t range, float* scratch, flo
   }
 
   for (uint32_t page = first; page < pages_end; ++page) {
-    const float* values = PageFloats(part.kv, part.kv.value_page(pages[page], part.kv_head),
-                                     shape.value_dim, page_floats);
+    const size_t value_stride = part.kv.value_stride();
+    const FloatRows values{PageFloats(part.kv, part.kv.value_page(pages[page], part.kv_head),
+                                      value_stride, page_floats),
+                           value_stride};
     const uint32_t origin = page * plan::kPageTokens;
     for (size_t column = 0; column < part.count; ++column) {
       const uint32_t low = std::max(origin, part.first_key(column));

@@ -106,7 +106,9 @@ void CpuBackend::load(LoadOptions options) {
       const uint64_t heads = checked_mul(tokens, shape.num_kv_heads, "size");
       const uint64_t unit = pages.element_bytes();
       pages.keys = Buffer(checked_mul(heads, unit * shape.head_dim, "size"));
-      pages.values = Buffer(checked_mul(heads, unit * shape.value_dim, "size"));
+      if (!shape.values_in_keys) {
+        pages.values = Buffer(checked_mul(heads, unit * shape.value_dim, "size"));
+      }
     });
   }
   loaded_ = true;

@@ -76,7 +76,7 @@ struct WeightView {
 };
 
 // Pages of one layer, [page, kv head, token, head_dim] and [page, kv head, token, value_dim], f16
-// bits or f32.
+// bits or f32. Where keys hold the values there are those of the keys alone.
 struct KvPages {
   plan::KvLayer shape;
   formats::DType dtype = formats::DType::F16;
@@ -89,8 +89,10 @@ struct KvPages {
     return at(keys, page, head, shape.head_dim);
   }
   std::byte* value_page(uint32_t page, uint32_t head) const {
-    return at(values, page, head, shape.value_dim);
+    return at(shape.values_in_keys ? keys : values, page, head, value_stride());
   }
+  // Elements from one token's values to the next one's.
+  uint32_t value_stride() const { return shape.values_in_keys ? shape.head_dim : shape.value_dim; }
 
  private:
   std::byte* at(const Buffer& buffer, uint32_t page, uint32_t head, uint32_t width) const {

@@ -181,7 +181,6 @@ void latent_column(const OpContext& context, const plan::LatentKv& op, size_t ro
   const uint32_t page = column.pages[column.position / plan::kPageTokens];
   const uint32_t token = column.position % plan::kPageTokens;
   store_token(kv, scratch, kv.key_page(page, 0), token, head_dim);
-  store_token(kv, row_of(op.latent), kv.value_page(page, 0), token, value_dim);
 }
 
 }  // namespace

@@ -29,19 +29,23 @@ const plan::KvLayer& kv_layer(const ChooseContext& c, plan::KvLayerId id) {
 void add_kv(KernelUse& use, const ChooseContext& c, plan::KvLayerId id, bool write) {
   const plan::KvLayer& kv = kv_layer(c, id);
   const bool f16 = c.resources.kv_dtype == formats::DType::F16;
-  const std::string_view access = write ? "write" : "read";
-  use.spec.includes.push_back(fmt::format("kv/{}_{}.wgsl", access, f16 ? "f16" : "f32"));
+  const std::string_view type = f16 ? "f16" : "f32";
+  use.spec.includes.push_back(fmt::format("kv/{}_{}.wgsl", write ? "write" : "read", type));
+  if (write && !kv.values_in_keys) {
+    use.spec.includes.push_back(fmt::format("kv/write_values_{}.wgsl", type));
+  }
   auto& constants = use.spec.constants;
   constants.emplace_back("PAGE_STRIDE", c.page_stride);
   constants.emplace_back("KV_HEADS", kv.num_kv_heads);
   constants.emplace_back("HEAD_DIM", kv.head_dim);
   constants.emplace_back("VALUE_DIM", kv.value_dim);
   constants.emplace_back("KEY_STRIDE", kv_stride(kv.head_dim));
-  constants.emplace_back("VALUE_STRIDE", kv_stride(kv.value_dim));
+  constants.emplace_back("VALUE_STRIDE", kv_stride(kv.values_in_keys ? kv.head_dim : kv.value_dim));
   use.bindings.push_back({"columns", Bound::columns});
   use.bindings.push_back({"block_table", Bound::block_table});
   use.bindings.push_back({"keys", Bound::keys, plan::index(id)});
-  use.bindings.push_back({"values", Bound::values, plan::index(id)});
+  use.bindings.push_back(
+      {"values", kv.values_in_keys ? Bound::keys : Bound::values, plan::index(id)});
 }
 
 void add_rope(KernelUse& use, const ChooseContext& c, const std::optional<plan::WeightId>& rope,

@@ -16,13 +16,13 @@ uint64_t page_bytes(const plan::KvLayer& layer, uint32_t dim, formats::DType dty
 
 uint64_t total_kv_bytes(const LoadOptions& options) {
   uint64_t total = 0;
+  const auto add = [&](const plan::KvLayer& layer, uint32_t dim) {
+    const uint64_t page = page_bytes(layer, dim, options.resources.kv_dtype);
+    total = checked_add(total, checked_mul(page, options.num_pages, "KV cache"), "KV cache");
+  };
   for (const plan::KvLayer& layer : options.resources.kv_layers) {
-    for (const uint32_t dim : {layer.head_dim, layer.value_dim}) {
-      total = checked_add(total,
-                          checked_mul(page_bytes(layer, dim, options.resources.kv_dtype),
-                                      options.num_pages, "KV cache"),
-                          "KV cache");
-    }
+    add(layer, layer.head_dim);
+    if (!layer.values_in_keys) add(layer, layer.value_dim);
   }
   return total;
 }
@@ -83,6 +83,7 @@ State load_state(gpu::Device& device, const LoadOptions& options, uint64_t budge
     const plan::KvLayer& layer = options.resources.kv_layers[i];
     KvBuffers& kv = state.kv.emplace_back();
     kv.keys = maker.make(layer, layer.head_dim, fmt::format("keys of KV layer {}", i));
+    if (layer.values_in_keys) continue;
     kv.values = maker.make(layer, layer.value_dim, fmt::format("values of KV layer {}", i));
   }
   const uint64_t entries = uint64_t{options.max_slots} * options.max_pages_per_slot;

@@ -13,7 +13,7 @@ namespace wisp::backend::webgpu {
 
 struct KvBuffers {
   gpu::Buffer keys;    // [page][kv head][token][kv_stride(head_dim)], f16 or f32
-  gpu::Buffer values;  // the same with value_dim
+  gpu::Buffer values;  // the same with value_dim; none where the keys hold the values
 };
 
 struct State {

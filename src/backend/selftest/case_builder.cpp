@@ -62,9 +62,8 @@ plan::WeightId CaseBuilder::weight(std::string name, formats::DType dtype, uint3
   return plan::WeightId{static_cast<uint32_t>(case_.weights.size() - 1)};
 }
 
-plan::KvLayerId CaseBuilder::kv_layer(uint32_t num_kv_heads, uint32_t head_dim,
-                                      uint32_t value_dim) {
-  case_.resources.kv_layers.push_back({num_kv_heads, head_dim, value_dim});
+plan::KvLayerId CaseBuilder::kv_layer(const plan::KvLayer& layer) {
+  case_.resources.kv_layers.push_back(layer);
   return plan::KvLayerId{static_cast<uint32_t>(case_.resources.kv_layers.size() - 1)};
 }
 

@@ -103,7 +103,7 @@ class CaseBuilder {
                         const std::vector<float>& values);
   plan::WeightId weight(std::string name, formats::DType dtype, uint32_t rows, uint32_t cols,
                         Bytes bytes);
-  plan::KvLayerId kv_layer(uint32_t num_kv_heads, uint32_t head_dim, uint32_t value_dim);
+  plan::KvLayerId kv_layer(const plan::KvLayer& layer);
   void op(const plan::OpBody& body);
   void output(plan::ValueId value, double bound);
   // Columns that all carry tokens drawn from the vocabulary.

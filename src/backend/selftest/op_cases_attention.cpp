@@ -42,7 +42,7 @@ OpCase attention_case(const AttentionCase& a, KernelClass kernel_class, DType kv
                             formats::dtype_name(kv_dtype), f16_inputs ? "_half" : ""),
                 kernel_class, {.max_columns = 96, .max_positions = a.max_positions});
   b.result().resources.kv_dtype = kv_dtype;
-  const plan::KvLayerId layer = b.kv_layer(a.num_kv_heads, a.head_dim, value_dim);
+  const plan::KvLayerId layer = b.kv_layer({a.num_kv_heads, a.head_dim, value_dim});
   const uint32_t width = (a.num_heads + a.num_kv_heads) * a.head_dim + a.num_kv_heads * value_dim;
   plan::RopeKv rope{.qkv = b.input("qkv", width, plan::ValueType::f32, 1.7F),
                     .out = b.value("q", a.num_heads * a.head_dim),
@@ -189,7 +189,7 @@ OpCase nan_clip_case() {
   CaseBuilder b("rope_kv_nan", KernelClass::decode, {});
   const plan::RopeKv op{.qkv = b.input("qkv", 96, plan::ValueType::f32, 3.0F),
                         .out = b.value("q", 64),
-                        .kv_layer = b.kv_layer(1, 16, 16),
+                        .kv_layer = b.kv_layer({1, 16, 16}),
                         .num_heads = 4,
                         .q_norm = {},
                         .k_norm = {},

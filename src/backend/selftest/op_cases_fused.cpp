@@ -136,7 +136,7 @@ OpCase rope_case(DType dtype, uint32_t width, const Heads& h) {
                   h.norm_heads ? "_norm" : ""),
       plan::KernelClass::decode, {.max_columns = 70, .max_positions = kPositions});
   b.result().resources.kv_dtype = h.kv_dtype;
-  const plan::KvLayerId layer = b.kv_layer(h.num_kv_heads, h.head_dim, h.value_dim);
+  const plan::KvLayerId layer = b.kv_layer({h.num_kv_heads, h.head_dim, h.value_dim});
   const uint32_t rows = (h.num_heads + h.num_kv_heads) * h.head_dim + h.num_kv_heads * h.value_dim;
   plan::Linear linear{.x = b.input("x", width, plan::ValueType::q8, 2.0F),
                       .weight = b.weight("w", dtype, rows, width, 0.5F),

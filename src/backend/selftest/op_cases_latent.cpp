@@ -41,7 +41,7 @@ OpCase latent_case(const LatentCase& l, KernelClass kernel_class, DType kv_dtype
                           .latent = b.input("latent", l.latent_dim),
                           .k_rope = b.input("k_rope", l.rotary_dim),
                           .out = b.value("q", l.num_heads * head_dim),
-                          .kv_layer = b.kv_layer(1, head_dim, l.latent_dim),
+                          .kv_layer = b.kv_layer({1, head_dim, l.latent_dim, true}),
                           .num_heads = l.num_heads,
                           .rope = b.weight("rope", kPositions, l.rotary_dim, table),
                           .style = l.style};
