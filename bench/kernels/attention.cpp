@@ -1,5 +1,5 @@
-// Attention over pages that are filled first, and RopeKv: many sequences in the decode class, one
-// prompt in the prefill class.
+// Attention, also to latents, over pages that are filled first, and RopeKv: many sequences in the
+// decode class, one prompt in the prefill class.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,27 +40,57 @@ uint32_t depth_of(const AttentionCase& c, uint32_t i) {
 
 uint32_t qkv_width(const Sweep::Heads& h) { return (h.num_heads + 2 * h.num_kv_heads) * h.dim; }
 
-// Writes keys and values of every KV layer.
-plan::Plan fill_plan(const AttentionCase& c, uint32_t layers) {
-  plan::Plan plan{.name = "fill", .max_columns = kFillColumns};
-  plan.values.push_back({"qkv", plan::ValueType::f32, plan::Rows::columns, qkv_width(c.heads)});
-  plan.inputs = {plan::ValueId{0}};
-  for (uint32_t i = 0; i < layers; ++i) {
-    plan.values.push_back(
-        {"q", plan::ValueType::f32, plan::Rows::columns, c.heads.num_heads * c.heads.dim});
-    const plan::RopeKv rope{.qkv = plan::ValueId{0},
-                            .out = plan::ValueId{i + 1},
-                            .kv_layer = plan::KvLayerId{i},
-                            .num_heads = c.heads.num_heads};
-    plan.ops.push_back({rope, KernelClass::prefill, "fill"});
+plan::KvLayer kv_layer(const Sweep::Heads& h) {
+  return {h.num_kv_heads, h.dim, h.latent > 0 ? h.latent : h.dim, h.latent > 0};
+}
+
+// Adds the op that writes the pages of a layer, and its result.
+void add_fill(const Sweep::Heads& h, plan::KvLayerId layer, plan::WeightId rope, plan::Plan& plan) {
+  const plan::ValueId q{static_cast<uint32_t>(plan.values.size())};
+  const uint32_t heads = h.latent > 0 ? 1 : h.num_heads;
+  plan.values.push_back({"q", plan::ValueType::f32, plan::Rows::columns, heads * h.dim});
+  if (h.latent == 0) {
+    const plan::RopeKv op{.qkv = plan::ValueId{0}, .out = q, .kv_layer = layer, .num_heads = heads};
+    plan.ops.push_back({op, KernelClass::prefill, "fill"});
+    return;
   }
-  return plan;
+  const plan::LatentKv op{.q_latent = plan::ValueId{0},
+                          .q_rope = plan::ValueId{1},
+                          .latent = plan::ValueId{0},
+                          .k_rope = plan::ValueId{1},
+                          .out = q,
+                          .kv_layer = layer,
+                          .num_heads = heads,
+                          .rope = rope};
+  plan.ops.push_back({op, KernelClass::prefill, "fill"});
+}
+
+// Writes keys and values of every KV layer.
+void add_fill(const Sweep::Heads& h, CaseBuilder& b, LabCase& lab) {
+  lab.fill = {.name = "fill", .max_columns = kFillColumns};
+  std::vector<uint32_t> widths = {qkv_width(h)};
+  plan::WeightId rope{};
+  if (h.latent > 0) {
+    const uint32_t positions = b.result().max_pages_per_slot * plan::kPageTokens;
+    widths = {h.latent, h.dim - h.latent};
+    rope = b.weight("fill_rope", DType::F32, positions, widths[1],
+                    weight_bytes(DType::F32, positions, widths[1]));
+  }
+  for (const uint32_t width : widths) {
+    const plan::ValueId id{static_cast<uint32_t>(lab.fill.values.size())};
+    lab.fill.values.push_back({"in", plan::ValueType::f32, plan::Rows::columns, width});
+    lab.fill.inputs.push_back(id);
+    lab.fill_inputs.push_back({id, backend::selftest::to_bytes(backend::selftest::random_floats(
+                                       b.random(), size_t{kFillColumns} * width))});
+  }
+  const auto layers = static_cast<uint32_t>(b.result().resources.kv_layers.size());
+  for (uint32_t i = 0; i < layers; ++i) add_fill(h, plan::KvLayerId{i}, rope, lab.fill);
 }
 
 void add_attentions(const AttentionCase& c, uint32_t ops, CaseBuilder& b) {
   const auto layers = static_cast<uint32_t>(b.result().resources.kv_layers.size());
-  const uint32_t width = c.heads.num_heads * c.heads.dim;
-  const plan::ValueId q = b.input("q", width, plan::ValueType::f32, 1.7F);
+  const uint32_t width = c.heads.num_heads * kv_layer(c.heads).value_dim;
+  const plan::ValueId q = b.input("q", c.heads.num_heads * c.heads.dim, plan::ValueType::f32, 1.7F);
   for (uint32_t i = 0; i < ops; ++i) {
     plan::Attention op{.q = q,
                        .out = b.value("out", width),
@@ -112,12 +142,10 @@ LabCase make(const AttentionCase& c, const Copies& copies) {
                  .max_positions = static_cast<uint32_t>(round_up(most, kContext)),
                  .num_pages = pages});
   for (uint32_t i = 0; i < copies.weights; ++i) {
-    b.kv_layer({c.heads.num_kv_heads, c.heads.dim, c.heads.dim});
+    b.kv_layer(kv_layer(c.heads));
   }
   LabCase lab;
-  lab.fill = fill_plan(c, copies.weights);
-  lab.fill_input = {plan::ValueId{0}, backend::selftest::to_bytes(backend::selftest::random_floats(
-                                          b.random(), size_t{kFillColumns} * qkv_width(c.heads)))};
+  add_fill(c.heads, b, lab);
   for (uint32_t slot = 0; slot < slots; ++slot) {
     for (uint32_t done = 0; done < filled[slot]; done += kFillColumns) {
       b.step(b.next_columns(slot, std::min(kFillColumns, filled[slot] - done)));
@@ -138,16 +166,18 @@ LabCase make(const AttentionCase& c, const Copies& copies) {
     keys += depth_of(c, i) + 1;
   }
   b.step(std::move(columns));
-  const double width = c.heads.num_heads * c.heads.dim;
-  const double key = c.heads.num_kv_heads * c.heads.dim * 4;  // bytes, with its value
+  const plan::KvLayer layer = kv_layer(c.heads);
+  const double q_width = c.heads.num_heads * layer.head_dim;
+  const double width = c.heads.num_heads * layer.value_dim;
+  const double key = 2.0 * static_cast<double>(kv_elements(layer));  // bytes, with its value
   Point point{.columns = c.columns, .depth = fmt::format("{}{}", c.mixed ? "to " : "", c.depth)};
   if (c.rope_kv) {
-    point.bytes = c.columns * (4.0 * qkv_width(c.heads) + 4 * width + key + 4.0 * c.heads.dim);
+    point.bytes = c.columns * (4.0 * qkv_width(c.heads) + 4 * q_width + key + 4.0 * c.heads.dim);
   } else {
     // A prompt's columns share the keys. Results are q8 rows or f32.
-    point.bytes =
-        (prefill ? most : keys) * key + c.columns * width * (prefill || c.exact ? 8 : 5.25);
-    point.operations = 4.0 * keys * width;
+    point.bytes = (prefill ? most : keys) * key +
+                  c.columns * (4 * q_width + width * (prefill || c.exact ? 4 : 1.25));
+    point.operations = 2.0 * keys * (q_width + width);
   }
   lab.points.push_back(std::move(point));
   lab.op_case = std::move(b.result());
@@ -164,10 +194,11 @@ void add(const AttentionCase& c, bool all, std::vector<CaseSpec>& specs) {
   specs.push_back(
       {.op = c.rope_kv ? "rope_kv" : "attention",
        .type = "F16",
-       .shape = fmt::format("{}x{}x{}", c.heads.num_heads, c.heads.num_kv_heads, c.heads.dim),
+       .shape = fmt::format("{}x{}x{}", c.heads.num_heads, c.heads.num_kv_heads, c.heads.dim) +
+                (c.heads.latent > 0 ? fmt::format("x{}", c.heads.latent) : ""),
        .kernel_class = c.kernel_class,
        .ops = prefill ? 8U : 32U,
-       .weight_bytes = keys * c.heads.num_kv_heads * c.heads.dim * 4,
+       .weight_bytes = keys * kv_elements(kv_layer(c.heads)) * 2,
        .make = [c](const Copies& copies) { return make(c, copies); }});
 }
 
@@ -175,7 +206,8 @@ void add(const AttentionCase& c, bool all, std::vector<CaseSpec>& specs) {
 
 void add_attention(const Sweep& sweep, std::vector<CaseSpec>& specs) {
   const bool all = !sweep.columns.empty() && !sweep.depths.empty();
-  for (const Sweep::Heads& heads : asked(sweep.heads, {{32, 8, 128}})) {
+  const std::vector<Sweep::Heads> usual = {{32, 8, 128}, {16, 1, 576, 512}, {128, 1, 576, 512}};
+  for (const Sweep::Heads& heads : asked(sweep.heads, usual)) {
     for (const uint32_t k : asked(sweep.columns, {1, 4, 16, 64})) {
       if (!sweep.decode) break;
       AttentionCase c{.heads = heads, .exact = sweep.exact, .columns = k};
@@ -201,6 +233,7 @@ void add_attention(const Sweep& sweep, std::vector<CaseSpec>& specs) {
 
 void add_rope_kv(const Sweep& sweep, std::vector<CaseSpec>& specs) {
   for (const Sweep::Heads& heads : asked(sweep.heads, {{32, 8, 128}})) {
+    if (heads.latent > 0) continue;  // not its pages
     AttentionCase c{.rope_kv = true, .heads = heads, .depth = 100};
     for (const uint32_t k : asked(sweep.columns, {1, 16, 64})) {
       c.columns = k;

@@ -22,6 +22,8 @@ struct Sweep {
     uint32_t num_heads = 0;
     uint32_t num_kv_heads = 0;
     uint32_t dim = 0;  // of keys and values
+    // Values are so many first elements of the keys (latent attention); 0: they are of their own.
+    uint32_t latent = 0;
   };
   std::vector<std::string> ops;
   std::vector<formats::DType> types;
@@ -50,7 +52,7 @@ struct LabCase {
   backend::selftest::OpCase op_case;  // its steps are the points
   // Fills the pages before; no ops: there are none to fill.
   plan::Plan fill;
-  backend::selftest::Input fill_input;
+  std::vector<backend::selftest::Input> fill_inputs;
   std::vector<backend::Step> fill_steps;
   std::vector<Point> points;
 };

@@ -73,9 +73,13 @@ Sweep sweep_of(const Flags& flags) {
     sweep.shapes.push_back({n[0], n[1]});
   }
   for (const std::string& text : flags.heads) {
-    const std::vector<uint32_t> n = numbers(text, 3);
+    const bool latent = std::ranges::count(text, 'x') == 3;
+    const std::vector<uint32_t> n = numbers(text, latent ? 4 : 3);
     if (n[0] % n[1] != 0) throw cli::UsageError("--heads: KV heads must divide heads");
-    sweep.heads.push_back({n[0], n[1], n[2]});
+    if (latent && (n[1] != 1 || n[3] >= n[2])) {
+      throw cli::UsageError("--heads: latents are of one KV head and shorter than its keys");
+    }
+    sweep.heads.push_back({n[0], n[1], n[2], latent ? n[3] : 0});
   }
   const auto wants = [&](const char* name) {
     return flags.classes.empty() || std::ranges::find(flags.classes, name) != flags.classes.end();
@@ -95,7 +99,8 @@ void add_flags(CLI::App& app, Flags& flags) {
   list("--op", flags.sweep.ops, "OP,...", ("ops: " + ops).c_str());
   list("--type", flags.types, "TYPE,...", "weight types, such as q4_0");
   list("--shape", flags.shapes, "ROWSxCOLS,...", "matrices, such as 4096x14336");
-  list("--heads", flags.heads, "HEADSxKVxDIM,...", "heads, KV heads and their size: 32x8x128");
+  list("--heads", flags.heads, "HEADSxKVxDIM,...",
+       "heads, KV heads and their size: 32x8x128; 128x1x576x512 attends to latents of 512");
   list("--width", flags.sweep.widths, "N,...", "elements of a row, for ops on rows")
       ->check(CLI::Range(1U, 1048576U));
   list("--k", flags.sweep.columns, "K,...", "columns of a step")->check(CLI::Range(1U, 8192U));

@@ -43,7 +43,7 @@ Loaded load(std::unique_ptr<Backend> backend, LabCase lab) {
   backend->load(std::move(options));
   if (!lab.fill.ops.empty()) {
     const PlanHandle fill = backend->prepare(lab.fill);
-    backend->write_value(fill, lab.fill_input.value, lab.fill_input.rows);
+    for (const auto& input : lab.fill_inputs) backend->write_value(fill, input.value, input.rows);
     for (const backend::Step& step : lab.fill_steps) backend->wait(backend->submit(fill, step));
   }
   return {std::move(backend), std::move(lab)};

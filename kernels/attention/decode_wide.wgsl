@@ -1,22 +1,47 @@
-// Attention, decode class, for heads of more than 256 elements: as attention/decode.wgsl, but 64
-// elements of the keys and KEYS_AT_ONCE values at a time for all heads of the tile, since a lane's share
-// of a wide head does not fit in registers.
+// Attention, decode class, for heads of more than 256 elements: a workgroup has one column, one range of
+// WORKGROUP_X absolute positions and HEAD_TILE query heads that share a KV head, and loads each key
+// and value once for all of them. Scores as in attention/decode.wgsl, but 64 elements of the keys at a
+// time. Values: VALUE_SLOTS vectors of 8 dimensions by lanes of LANE_KEYS neighbouring keys, which
+// are added KEYS_AT_ONCE at a time; heads take turns to add their lanes, since the memory for all of
+// them is short.
 // Includes: lib/reduce_*, lib/scatter_*, kv/read_*, attention/direct (with out/*) or attention/split.
 // Dispatch: x over KV heads and tiles of heads, y over columns, z over ranges.
 //! include lib/step.wgsl
 //! include kv/pages.wgsl
 //! include attention/score.wgsl
-//! include attention/decode_heads.wgsl
+//! include attention/queries.wgsl
 
-var<workgroup> weights: array<f32, HEAD_TILE * WORKGROUP_X>;  // [head][key]
+var<workgroup> weights: array<vec4<f32>, HEAD_QUADS * WORKGROUP_X>;  // [head / 4][key]
+var<workgroup> value_sums: array<Eight, WORKGROUP_X>;                // of one head
 
 // The largest of a head's scores.
 fn largest_of(head: u32) -> f32 {
   var largest = LOWEST;
-  //! unroll i OCTETS
-  largest = max(largest, octet_largest[head * OCTETS + $i]);
-  //! end
+  for (var i = 0u; i < OCTETS; i = i + 1u) {
+    largest = max(largest, octet_largest[head * OCTETS + i]);
+  }
   return largest;
+}
+
+// Adds what the lanes have of the values of head h of the tile. Octets have eight vectors of 4
+// dimensions.
+fn finish_head(column: u32, head0: u32, h: u32, heads: u32, range: u32, lanes: Eight, lid: u32) {
+  workgroupBarrier();
+  value_sums[lid] = lanes;
+  workgroupBarrier();
+  let there = h < heads && lid < VALUE_DIM / 4u;
+  var total = vec4<f32>();
+  var sum = 0.0;
+  if (there) {
+    //! unroll i KEY_LANES
+    total = total + select(value_sums[lid / 2u + $i * VALUE_SLOTS].a,
+                           value_sums[lid / 2u + $i * VALUE_SLOTS].b, (lid & 1u) == 1u);
+    //! end
+    for (var i = 0u; i < OCTETS; i = i + 1u) {
+      sum = sum + octet_sums[h * OCTETS + i];
+    }
+  }
+  finish(column, head0 + h, range, lid, total, largest_of(h), sum, there, lid);
 }
 
 @compute @workgroup_size(WORKGROUP_X)
@@ -46,7 +71,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   for (var part = 0u; part < KEY_PARTS; part = part + 1u) {
     let key_at = key_row + min((part * 8u + lid % 8u) * 8u, KEY_STRIDE - 8u);
     //! unroll j 8
-    let key_$j = eight(key_bits(key_at + $j * KEY_STRIDE));
+    let k_$j = key_bits(key_at + $j * KEY_STRIDE);
+    //! end
+    //! unroll j 8
+    let key_$j = eight(k_$j);
     //! end
     //! unroll h HEAD_TILE
     let query_$h = q_tile[$h * Q_PITCH + part * 8u + lid % 8u];
@@ -66,38 +94,51 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   }
   //! end
   workgroupBarrier();
+  var key_weights = array<f32, HEAD_QUADS * 4u>();  // of the tile's heads, zeros after them
   //! unroll h HEAD_TILE
-  let weight_$h = select(0.0, exp(score_$h - largest_of($h)), valid);
-  weights[$h * WORKGROUP_X + lid] = weight_$h;
-  let weight_sum_$h = octet_sum_f32(weight_$h, lid);
+  key_weights[$h] = select(0.0, exp(score_$h - largest_of($h)), valid);
+  let weight_sum_$h = octet_sum_f32(key_weights[$h], lid);
   if (lid % 8u == 0u) {
     octet_sums[$h * OCTETS + octet] = weight_sum_$h;
   }
+  //! end
+  //! unroll f HEAD_QUADS
+  weights[$f * WORKGROUP_X + lid] = vec4<f32>(key_weights[$f * 4u], key_weights[$f * 4u + 1u],
+                                              key_weights[$f * 4u + 2u], key_weights[$f * 4u + 3u]);
   //! end
   workgroupBarrier();
 
   let value_at = min(lid % VALUE_SLOTS * 8u, VALUE_STRIDE - 8u);
   let lane_key0 = lid / VALUE_SLOTS * LANE_KEYS;
-  //! unroll h HEAD_TILE
-  var acc_$h = Eight();
+  //! unroll f HEAD_QUADS
+  //! unroll h 4
+  var acc_$f_$h = Eight();
+  //! end
   //! end
   for (var i = 0u; i < LANE_KEYS; i = i + KEYS_AT_ONCE) {
     let lane_key = lane_key0 + i;
     let row = kv_row(slot, min(key0 + lane_key, own & ~(KEYS_AT_ONCE - 1u)), kv_head) * VALUE_STRIDE +
               value_at;
     //! unroll j KEYS_AT_ONCE
+    let v_$j = value_bits(row + $j * VALUE_STRIDE);
+    //! end
+    //! unroll j KEYS_AT_ONCE
     let counts_$j = key0 + lane_key + $j <= own && key0 + lane_key + $j >= first;
-    let value_$j = eight(select_bits(value_bits(row + $j * VALUE_STRIDE), counts_$j));
-    //! unroll h HEAD_TILE
-    let p_$h_$j = vec4<f32>(weights[$h * WORKGROUP_X + lane_key + $j]);
-    acc_$h.a = fma(p_$h_$j, value_$j.a, acc_$h.a);
-    acc_$h.b = fma(p_$h_$j, value_$j.b, acc_$h.b);
+    let value_$j = eight(select_bits(v_$j, counts_$j));
+    //! unroll f HEAD_QUADS
+    let p_$f_$j = weights[$f * WORKGROUP_X + lane_key + $j];
+    //! unroll h 4
+    acc_$f_$h.a = fma(vec4<f32>(p_$f_$j[$h]), value_$j.a, acc_$f_$h.a);
+    acc_$f_$h.b = fma(vec4<f32>(p_$f_$j[$h]), value_$j.b, acc_$f_$h.b);
+    //! end
     //! end
     //! end
   }
-  //! unroll h HEAD_TILE
-  value_sums[$h * WORKGROUP_X + lid] = acc_$h;
+  //! unroll f HEAD_QUADS
+  //! unroll h 4
+  if ($f * 4u + $h < HEAD_TILE) {
+    finish_head(wid.y, head0, $f * 4u + $h, heads, wid.z, acc_$f_$h, lid);
+  }
   //! end
-  workgroupBarrier();
-  finish_heads(wid.y, head0, heads, wid.z, lid);
+  //! end
 }

@@ -24,6 +24,7 @@ std::vector<size_t> plain_cases() {
     const bool usual = has("F16") && (has("smollm") || has("odd") || has("long_window"));
     const bool norms = has("rope_all_heads_clip") || has("rope_layer_after");
     if (has("attention") && !usual && !norms) continue;
+    if (has("latent_v") && !has("v2_lite_decode_F16") && !has("v3_prefill_F32")) continue;
     list.push_back(i);
   }
   return list;

@@ -20,7 +20,7 @@ def run(*args):
 class KernelLab(unittest.TestCase):
     def test_measures_and_checks_kernels(self):
         done = run("--op", "linear,attention", "--type", "q4_0,f16", "--shape", "64x256", "--heads",
-                   "4x2x32", "--k", "1,3", "--depth", "5", "-r", "1", "-o", "json")
+                   "4x2x32,3x1x48x32", "--k", "1,3", "--depth", "5", "-r", "1", "-o", "json")
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = json.loads(done.stdout)["rows"]
         kernels = {(r["op"], r["class"], r["type"]): r["kernel"] for r in rows}
@@ -35,6 +35,8 @@ class KernelLab(unittest.TestCase):
             self.assertGreater(row["in_sequence_us"], 0)
             self.assertGreater(row["bytes"], 0)
         self.assertEqual({r["columns"] for r in rows}, {1, 3})
+        self.assertEqual({r["shape"] for r in rows if r["op"] == "attention"},
+                         {"4x2x32", "3x1x48x32"})
 
     def test_has_all_ops(self):
         done = run("--type", "q4_0", "--shape", "64x256", "--width", "64", "--heads", "2x1x32",
@@ -76,6 +78,7 @@ class KernelLab(unittest.TestCase):
         for flags, what in ((["--op", "nothing"], "'nothing'"), (["--type", "q9"], "'q9'"),
                             (["--shape", "12"], "'12'"), (["--shape", "12x"], "'12x'"),
                             (["--heads", "5x2x64"], "KV heads"), (["--k", "0"], "--k"),
+                            (["--heads", "4x2x64x32"], "one KV head"),
                             (["--op", "linear", "--type", "q4_0", "--shape", "8x40"], "no case"),
                             (["--nothing"], "--nothing")):
             done = run(*flags)

@@ -9,18 +9,24 @@ constexpr uint32_t kMaxHeadTile = 4;
 // Up to so many columns of one range each head has a workgroup: few run, and one head's code is
 // short.
 constexpr uint32_t kFewColumns = 4;
-constexpr uint32_t kMaxHeadDim = 512;
+constexpr uint32_t kMaxWideHeadTile = 8;  // of groups of more than kManyHeads, where memory allows
+constexpr uint32_t kManyHeads = 16;
+constexpr uint32_t kMaxKeyDim = 576;
+constexpr uint32_t kMaxValueDim = 512;
 constexpr uint32_t kRegisterHeadDim = 256;  // up to which registers hold all that a lane loads
 constexpr uint32_t kMaxRanges = 4096;       // the merge holds a factor of each in workgroup memory
 
 const plan::KvLayer& kv_layer(const ChooseContext& c, plan::KvLayerId id) {
   const plan::KvLayer& kv = c.resources.kv_layers[plan::index(id)];
-  for (const uint32_t dim : {kv.head_dim, kv.value_dim}) {
-    if (dim % 4 != 0 || dim > kMaxHeadDim) {
-      fail("head size {} is not supported by the webgpu backend: expected a multiple of 4 up to {}",
-           dim, kMaxHeadDim);
-    }
-  }
+  const auto expect = [](const char* what, uint32_t dim, uint32_t most) {
+    if (dim % 4 == 0 && dim <= most) return;
+    fail(
+        "{} of {} elements are not supported by the webgpu backend: expected a multiple of 4 up "
+        "to {}",
+        what, dim, most);
+  };
+  expect("keys", kv.head_dim, kMaxKeyDim);
+  expect("values", kv.value_dim, kMaxValueDim);
   return kv;
 }
 
@@ -103,15 +109,16 @@ KernelUse attention_base(const plan::Attention& op, const ChooseContext& c) {
   return use;
 }
 
-// With at most `most_heads` query heads a workgroup, which changes no bits.
-KernelUse decode(const plan::Attention& op, const ChooseContext& c, bool split,
-                 uint32_t most_heads = kMaxHeadTile) {
+// With `one_head` a workgroup has one query head, else several that share a KV head: the same bits.
+KernelUse decode(const plan::Attention& op, const ChooseContext& c, bool split, bool one_head) {
   const plan::KvLayer& kv = kv_layer(c, op.kv_layer);
   const uint32_t group = op.num_heads / kv.num_kv_heads;
-  const uint32_t head_tiles = div_up(group, most_heads);
+  const bool wide = std::max(kv.head_dim, kv.value_dim) > kRegisterHeadDim;
+  const bool many = wide && group > kManyHeads && has_shuffles(c.capabilities);
+  const uint32_t most_heads = many ? kMaxWideHeadTile : kMaxHeadTile;
+  const uint32_t head_tiles = one_head ? group : div_up(group, most_heads);
   KernelUse use = attention_base(op, c);
   use.spec.label = split ? "attention decode, ranges" : "attention decode";
-  const bool wide = std::max(kv.head_dim, kv.value_dim) > kRegisterHeadDim;
   use.spec.file = wide ? "attention/decode_wide.wgsl" : "attention/decode.wgsl";
   use.spec.workgroup_size = {kKeysPerRange, 1, 1};
   add_reduce(use.spec, c.capabilities, 8);
@@ -121,6 +128,7 @@ KernelUse decode(const plan::Attention& op, const ChooseContext& c, bool split,
   const uint32_t head_tile = div_up(group, head_tiles);
   constants.emplace_back("HEAD_TILE", head_tile);
   constants.emplace_back("HEAD_STEP", head_tile % 2 == 0 ? 2U : head_tile);
+  constants.emplace_back("HEAD_QUADS", div_up(head_tile, 4));
   constants.emplace_back("HEAD_TILES", head_tiles);
   const uint32_t value_slots = std::bit_ceil(div_up(kv.value_dim, 8));
   const uint32_t key_lanes = kKeysPerRange / value_slots;
@@ -285,20 +293,22 @@ std::vector<KernelUse> choose_op(const plan::Attention& op, plan::KernelClass ke
                                  const ChooseContext& c) {
   if (kernel_class == plan::KernelClass::prefill) return {prefill(op, c)};
   std::vector<KernelUse> uses;
-  if (op.num_heads > kv_layer(c, op.kv_layer).num_kv_heads) {
-    uses.push_back(decode(op, c, false, 1));
+  const plan::KvLayer& kv = kv_layer(c, op.kv_layer);
+  const bool wide = std::max(kv.head_dim, kv.value_dim) > kRegisterHeadDim;
+  if (op.num_heads > kv.num_kv_heads && !wide) {
+    uses.push_back(decode(op, c, false, true));
     uses.back().when.max_rows = kFewColumns;
-    uses.push_back(decode(op, c, false));
+    uses.push_back(decode(op, c, false, false));
     uses.back().when.min_rows = kFewColumns + 1;
   } else {
-    uses.push_back(decode(op, c, false));
+    uses.push_back(decode(op, c, false, false));
   }
   if (max_ranges(c.page_stride) > kMaxRanges) {
     fail("contexts of more than {} positions are not supported by the webgpu backend",
          kMaxRanges * kKeysPerRange);
   }
   if (max_ranges(c.page_stride) > 1) {
-    uses.push_back(decode(op, c, true));
+    uses.push_back(decode(op, c, true, false));
     uses.push_back(merge(op, c));
   }
   return uses;
