@@ -363,6 +363,26 @@ TEST(GpuBackend, SaysWhatIsNeededAndWhatThereIs) {
             "weight 'tall': expected 308224 bytes for F32[301, 256], found 100");
 }
 
+TEST(GpuBackend, RefusesHeadsThatAreTooWide) {
+  const auto error_with = [](const plan::KvLayer& layer) {
+    CaseBuilder b("wide", KernelClass::decode, {});
+    b.op(plan::Attention{.q = b.input("q", layer.head_dim),
+                         .out = b.value("out", layer.value_dim),
+                         .kv_layer = b.kv_layer(layer),
+                         .num_heads = 1});
+    const auto backend = shared_backend();
+    backend->load(load_options(b.result()));
+    return error_of([&] { backend->prepare(b.result().plan); });
+  };
+  EXPECT_NE(error_with({1, 640, 512, true})
+                .find("keys of 640 elements are not supported by the "
+                      "webgpu backend: expected a multiple of 4 up to 576"),
+            std::string::npos);
+  EXPECT_NE(error_with({1, 576, 576}).find("values of 576 elements are not supported"),
+            std::string::npos);
+  EXPECT_NE(error_with({1, 6, 4}).find("keys of 6 elements are not supported"), std::string::npos);
+}
+
 TEST(GpuBackend, RefusesWrongSteps) {
   const OpCase model = small_model(8);
   const auto backend = shared_backend();

@@ -188,25 +188,53 @@ KernelUse merge(const plan::Attention& op, const ChooseContext& c) {
   return use;
 }
 
+// Whether attention/prefill_matrix serves a layer.
+bool fits_matrix(const plan::KvLayer& kv) {
+  const auto fits = [](uint32_t dim) { return dim % 16 == 0 && dim <= 128; };
+  return fits(kv.head_dim) && fits(kv.value_dim);
+}
+
+// Whether attention/prefill_latent does: it keeps 32 keys, their scores and weights.
+bool fits_latent(const plan::KvLayer& kv, const gpu::Capabilities& c) {
+  return kv.values_in_keys && kv.head_dim % 32 == 0 && kv.value_dim % 128 == 0 &&
+         64 * (kv.head_dim + 8) + 9216 + 2560 <= c.workgroup_memory;
+}
+
+void use_matrix(KernelUse& use, const plan::Attention& op, const plan::KvLayer& kv) {
+  const uint32_t group = op.num_heads / kv.num_kv_heads;
+  const uint32_t head_tile = group % 4 == 0 ? 4 : (group % 2 == 0 ? 2 : 1);
+  use.spec.file = "attention/prefill_matrix.wgsl";
+  use.spec.workgroup_size = {64 * head_tile, 1, 1};
+  use.spec.constants.emplace_back("HEAD_TILE", head_tile);
+  use.spec.constants.emplace_back("KEY_TILES", kv.head_dim / 16);
+  use.spec.constants.emplace_back("VALUE_TILES", kv.value_dim / 16);
+  // Vectors of 8 of a tile of 32 positions that an invocation copies.
+  use.spec.constants.emplace_back("KEY_COPIES", div_up(4 * kv.head_dim, 64 * head_tile));
+  use.spec.constants.emplace_back("VALUE_COPIES", div_up(4 * kv.value_dim, 64 * head_tile));
+  use.grid.x = op.num_heads / head_tile;
+}
+
+void use_latent(KernelUse& use, const plan::KvLayer& kv) {
+  use.spec.file = "attention/prefill_latent.wgsl";
+  use.spec.workgroup_size = {256, 1, 1};
+  use.spec.constants.emplace_back("HALF_KEY_TILES", kv.head_dim / 32);
+  use.spec.constants.emplace_back("VALUE_TILES", kv.value_dim / 128);  // of a subgroup
+  use.spec.constants.emplace_back("KEY_COPIES", div_up(4 * kv.head_dim, 256));
+}
+
 KernelUse prefill(const plan::Attention& op, const ChooseContext& c) {
   KernelUse use = attention_base(op, c);
   use.spec.label = "attention prefill";
   use.grid.x = op.num_heads;
   if (takes_matrices(op, c.resources, c.capabilities)) {
     const plan::KvLayer& kv = kv_layer(c, op.kv_layer);
-    const uint32_t group = op.num_heads / kv.num_kv_heads;
-    const uint32_t head_tile = group % 4 == 0 ? 4 : (group % 2 == 0 ? 2 : 1);
-    use.spec.file = "attention/prefill_matrix.wgsl";
-    use.spec.workgroup_size = {64 * head_tile, 1, 1};
     use.spec.uses_f16 = use.spec.uses_matrix = use.spec.uses_subgroups = true;
-    use.spec.constants.emplace_back("HEAD_TILE", head_tile);
-    use.spec.constants.emplace_back("KEY_TILES", kv.head_dim / 16);
-    use.spec.constants.emplace_back("VALUE_TILES", kv.value_dim / 16);
-    // Vectors of 8 of a tile of 32 positions that an invocation copies.
-    use.spec.constants.emplace_back("KEY_COPIES", div_up(4 * kv.head_dim, 64 * head_tile));
-    use.spec.constants.emplace_back("VALUE_COPIES", div_up(4 * kv.value_dim, 64 * head_tile));
+    if (fits_matrix(kv)) {
+      use_matrix(use, op, kv);
+    } else {
+      use_latent(use, kv);
+    }
     add_out(use, c, op.out);
-    use.grid.x = op.num_heads / head_tile;
   } else {
     use.spec.file = "attention/prefill.wgsl";
     use.spec.workgroup_size = {128, 1, 1};
@@ -224,10 +252,9 @@ KernelUse prefill(const plan::Attention& op, const ChooseContext& c) {
 
 bool takes_matrices(const plan::Attention& op, const plan::Resources& resources,
                     const gpu::Capabilities& capabilities) {
-  const auto fits = [](uint32_t dim) { return dim % 16 == 0 && dim <= 128; };
   const plan::KvLayer& kv = resources.kv_layers[plan::index(op.kv_layer)];
   return op.f16_inputs && has_matrices(capabilities) && resources.kv_dtype == formats::DType::F16 &&
-         fits(kv.head_dim) && fits(kv.value_dim);
+         (fits_matrix(kv) || fits_latent(kv, capabilities));
 }
 
 uint32_t max_ranges(uint32_t page_stride) {

@@ -119,11 +119,13 @@ void add_latent_cases(std::vector<OpCase>& cases) {
       {.name = "tiny", .num_heads = 4},
       {.name = "half", .num_heads = 3, .latent_dim = 64, .style = plan::RopeStyle::half},
       {.name = "wide", .num_heads = 2, .latent_dim = 96, .rotary_dim = 32},
+      {.name = "wider", .num_heads = 3, .latent_dim = 128, .rotary_dim = 32},
   };
   for (const LatentCase& l : all) {
     for (const KernelClass kernel_class : {KernelClass::prefill, KernelClass::decode}) {
       cases.push_back(latent_case(l, kernel_class, DType::F16));
     }
+    cases.push_back(latent_case(l, KernelClass::prefill, DType::F16, true));
   }
   cases.push_back(latent_case(all[0], KernelClass::decode, DType::F32));
   add_real_cases(cases);
