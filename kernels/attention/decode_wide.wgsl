@@ -2,8 +2,7 @@
 // WORKGROUP_X absolute positions and HEAD_TILE query heads that share a KV head, and loads each key
 // and value once for all of them. Scores as in attention/decode.wgsl, but 64 elements of the keys at a
 // time. Values: VALUE_SLOTS vectors of 8 dimensions by lanes of LANE_KEYS neighbouring keys, which
-// are added KEYS_AT_ONCE at a time; heads take turns to add their lanes, since the memory for all of
-// them is short.
+// are added KEYS_AT_ONCE at a time.
 // Includes: lib/reduce_*, lib/scatter_*, kv/read_*, attention/direct (with out/*) or attention/split.
 // Dispatch: x over KV heads and tiles of heads, y over columns, z over ranges.
 //! include lib/step.wgsl
@@ -12,7 +11,8 @@
 //! include attention/queries.wgsl
 
 var<workgroup> weights: array<vec4<f32>, HEAD_QUADS * WORKGROUP_X>;  // [head / 4][key]
-var<workgroup> value_sums: array<Eight, WORKGROUP_X>;                // of one head
+
+const HALF_TILE = (HEAD_TILE + 1u) / 2u;
 
 // The largest of a head's scores.
 fn largest_of(head: u32) -> f32 {
@@ -23,25 +23,30 @@ fn largest_of(head: u32) -> f32 {
   return largest;
 }
 
-// Adds what the lanes have of the values of head h of the tile. Octets have eight vectors of 4
-// dimensions.
-fn finish_head(column: u32, head0: u32, h: u32, heads: u32, range: u32, lanes: Eight, lid: u32) {
-  workgroupBarrier();
-  value_sums[lid] = lanes;
-  workgroupBarrier();
-  let there = h < heads && lid < VALUE_DIM / 4u;
-  var total = vec4<f32>();
-  var sum = 0.0;
-  if (there) {
-    //! unroll i KEY_LANES
-    total = total + select(value_sums[lid / 2u + $i * VALUE_SLOTS].a,
-                           value_sums[lid / 2u + $i * VALUE_SLOTS].b, (lid & 1u) == 1u);
-    //! end
-    for (var i = 0u; i < OCTETS; i = i + 1u) {
-      sum = sum + octet_sums[h * OCTETS + i];
+// Adds what the lanes have of the values of heads first, first + 1, ... < end of the tile, which lie
+// where the queries were. Octets have eight vectors of 4 dimensions of one head.
+fn finish_heads(column: u32, head0: u32, first: u32, end: u32, range: u32, lid: u32) {
+  for (var start = 0u; start < HALF_TILE * VALUE_SLOTS * 2u; start = start + WORKGROUP_X) {
+    let i = min((start + lid) / (VALUE_SLOTS * 2u), HALF_TILE - 1u);
+    let h = first + i;
+    let slot4 = (start + lid) % (VALUE_SLOTS * 2u);
+    let there =
+        h < end && start + lid < HALF_TILE * VALUE_SLOTS * 2u && slot4 * 4u < VALUE_DIM;
+    var total = vec4<f32>();
+    var sum = 0.0;
+    if (there) {
+      let at = i * WORKGROUP_X + slot4 / 2u;
+      //! unroll i KEY_LANES
+      total = total + select(q_tile[at + $i * VALUE_SLOTS].a, q_tile[at + $i * VALUE_SLOTS].b,
+                             (slot4 & 1u) == 1u);
+      //! end
+      for (var octet = 0u; octet < OCTETS; octet = octet + 1u) {
+        sum = sum + octet_sums[h * OCTETS + octet];
+      }
     }
+    finish(column, head0 + h, range, slot4, total, largest_of(min(h, HEAD_TILE - 1u)), sum, there,
+           lid);
   }
-  finish(column, head0 + h, range, lid, total, largest_of(h), sum, there, lid);
 }
 
 @compute @workgroup_size(WORKGROUP_X)
@@ -134,11 +139,17 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     //! end
     //! end
   }
+  // Half of the heads at a time: so many fit where the queries were.
+  //! unroll t 2
+  workgroupBarrier();
   //! unroll f HEAD_QUADS
   //! unroll h 4
-  if ($f * 4u + $h < HEAD_TILE) {
-    finish_head(wid.y, head0, $f * 4u + $h, heads, wid.z, acc_$f_$h, lid);
+  if ($f * 4u + $h < HEAD_TILE && ($f * 4u + $h) / HALF_TILE == $t) {
+    q_tile[($f * 4u + $h) % HALF_TILE * WORKGROUP_X + lid] = acc_$f_$h;
   }
   //! end
+  //! end
+  workgroupBarrier();
+  finish_heads(wid.y, head0, $t * HALF_TILE, heads, wid.z, lid);
   //! end
 }

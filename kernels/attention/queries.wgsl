@@ -5,7 +5,7 @@
 const Q_PITCH = KEY_PARTS * 8u;  // vectors of 8; a part has 64 elements
 const LOWEST = -3.0e38;
 
-var<workgroup> q_tile: array<Eight, HEAD_TILE * Q_PITCH>;
+var<workgroup> q_tile: array<Eight, Q_TILE>;  // HEAD_TILE * Q_PITCH, or more
 var<workgroup> octet_largest: array<f32, HEAD_TILE * OCTETS>;
 var<workgroup> octet_sums: array<f32, HEAD_TILE * OCTETS>;
 

@@ -134,7 +134,12 @@ KernelUse decode(const plan::Attention& op, const ChooseContext& c, bool split, 
   const uint32_t key_lanes = kKeysPerRange / value_slots;
   const uint32_t lane_keys = value_slots;
   const uint32_t page_keys = std::min(lane_keys, plan::kPageTokens);
-  constants.emplace_back("KEY_PARTS", div_up(kv.head_dim, 64));
+  const uint32_t key_parts = div_up(kv.head_dim, 64);
+  const uint32_t queries = head_tile * key_parts * 8;
+  constants.emplace_back("KEY_PARTS", key_parts);
+  // Wide heads: the sums of lanes, of half of the heads at a time, are there afterwards.
+  constants.emplace_back("Q_TILE",
+                         wide ? std::max(queries, div_up(head_tile, 2) * kKeysPerRange) : queries);
   constants.emplace_back("OCTETS", kKeysPerRange / 8);
   constants.emplace_back("VALUE_SLOTS", value_slots);
   constants.emplace_back("KEY_LANES", key_lanes);
