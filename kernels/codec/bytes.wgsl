@@ -38,12 +38,3 @@ fn half_at(pair: u32, i: u32) -> f32 {
   let both = unpack2x16float(pair);
   return select(both.x, both.y, (i & 1u) == 1u);
 }
-
-// Plane 1 of a codec with one f16 a group. In rows of whole pairs neighbouring rows share the work.
-fn group_scale(row: u32, group: u32) -> f32 {
-  if (GROUPS % 2u == 0u) {
-    return half_at(weight_scales[row * (GROUPS / 2u) + group / 2u], group);
-  }
-  let i = row * GROUPS + group;
-  return half_at(weight_scales[i / 2u], i);
-}

@@ -1,5 +1,6 @@
 // Q4_0: blocks of 32 values d * (q - 8). Plane 0: 16 bytes a block, byte i holds value i in its low
 // and value i + 16 in its high nibble; plane 1: d, f16.
+// Includes: lib/scale_*.
 //! include codec/bytes.wgsl
 const BYTE_FLIP = 0u;
 const BYTE_ZERO = 8.0;

@@ -1,4 +1,5 @@
 // Q8_0: blocks of 32 values d * q. Plane 0: 32 signed bytes a block; plane 1: d, f16.
+// Includes: lib/scale_*.
 //! include codec/bytes.wgsl
 const BYTE_FLIP = 0x80808080u;
 const BYTE_ZERO = 128.0;

@@ -196,6 +196,7 @@ void add_codec(gpu::KernelSpec& spec, const ChooseContext& c, const plan::Weight
   spec.includes.emplace_back(c.capabilities.packed_dot ? "lib/dot_native.wgsl"
                                                        : "lib/dot_emulated.wgsl");
   spec.includes.emplace_back(info.wgsl_codec);
+  if (has_group_scales(weight.dtype)) spec.includes.emplace_back(kScalePairs);
   const WeightLayout layout = weight_layout(weight.dtype);
   spec.constants.emplace_back("COLS", weight.cols);
   spec.constants.emplace_back("GROUPS", div_up(weight.cols, 32));

@@ -101,6 +101,16 @@ inline void add_norm_out(KernelUse& use, const ChooseContext& c, const plan::Nor
   use.bindings.push_back(value_binding("normed", norm.out));
 }
 
+// Whether weights are d * (byte - a constant), with one f16 d for each group of 32.
+inline bool has_group_scales(formats::DType dtype) {
+  return dtype == formats::DType::Q4_0 || dtype == formats::DType::Q8_0;
+}
+
+// How kernels find that d (the same numbers): all by pairs but where kScaleShift was measured
+// faster.
+constexpr std::string_view kScalePairs = "lib/scale_pairs.wgsl";
+constexpr std::string_view kScaleShift = "lib/scale_shift.wgsl";
+
 // The constants of a codec, and its files.
 void add_codec(gpu::KernelSpec& spec, const ChooseContext& c, const plan::Weight& weight);
 

@@ -38,7 +38,6 @@ constexpr Tile kFloatTiles[] = {
     {2, 2, {.min_rows = 2, .max_rows = 2}},
     {4, 1, {.min_rows = 3, .max_rows = kMost}},
 };
-constexpr uint32_t kFewRows = 256;
 constexpr Tile kPrefillTiles[] = {
     {32, 64, {.min_rows = 1, .max_rows = 32}},
     {64, 64, {.min_rows = 33, .max_rows = kMost}},
@@ -144,6 +143,7 @@ void finish_int8(KernelUse& use, const plan::Linear& op, const Int8Tile& tile, u
     ensure(invocations >= 8 * team, "a group of each column has an invocation");
     use.spec.includes.emplace_back(has_shuffles(c.capabilities) ? "lib/scatter_subgroup.wgsl"
                                                                 : "lib/scatter_shared.wgsl");
+    std::ranges::replace(use.spec.includes, kScalePairs, kScaleShift);
   }
   add_linear_out(use, op, c);
   auto& constants = use.spec.constants;
@@ -174,9 +174,7 @@ void finish_float(KernelUse& use, const Tile& tile, uint32_t rows, uint32_t cols
 
 // How a matrix kernel makes halves of a group of weights.
 std::string_view group_halves(formats::DType dtype) {
-  if (dtype == formats::DType::Q4_0 || dtype == formats::DType::Q8_0) {
-    return "lib/group_halves_scaled.wgsl";
-  }
+  if (has_group_scales(dtype)) return "lib/group_halves_scaled.wgsl";
   return formats::dtype_info(dtype).block_elements == 1 ? "lib/group_halves_plain.wgsl"
                                                         : "lib/group_halves_blocks.wgsl";
 }
@@ -212,16 +210,14 @@ void set_matrix_tile(KernelUse& use, const ChooseContext& c, plan::WeightId weig
 }
 
 // q8 inputs take the decode kernels in both classes: they have no other, and within a class the
-// bits stay the same. So do few rows, which give tiles of the prefill class no work. Cooperative
+// bits stay the same. Cooperative
 // matrices serve all steps of the prefill class or none.
 std::vector<KernelUse> choose_op(const plan::Linear& op, plan::KernelClass kernel_class,
                                  const ChooseContext& c) {
   const plan::Weight& w = weight(c, op.weight);
   const bool int8 = plan::is_q8(c.plan[op.x].type);
-  const bool matrices =
-      !int8 && kernel_class == plan::KernelClass::prefill && takes_matrices(op, c);
-  const bool prefill =
-      matrices || (!int8 && kernel_class == plan::KernelClass::prefill && w.rows > kFewRows);
+  const bool prefill = !int8 && kernel_class == plan::KernelClass::prefill;
+  const bool matrices = prefill && takes_matrices(op, c);
   std::vector<KernelUse> uses;
   const DeviceWeight& parts = c.weights[plan::index(op.weight)];
   const auto add = [&](uint32_t part, const auto& tile, const auto& finish) {
