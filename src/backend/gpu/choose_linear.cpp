@@ -210,8 +210,7 @@ void set_matrix_tile(KernelUse& use, const ChooseContext& c, plan::WeightId weig
 }
 
 // q8 inputs take the decode kernels in both classes: they have no other, and within a class the
-// bits stay the same. Cooperative
-// matrices serve all steps of the prefill class or none.
+// bits stay the same. Cooperative matrices serve all steps of the prefill class or none.
 std::vector<KernelUse> choose_op(const plan::Linear& op, plan::KernelClass kernel_class,
                                  const ChooseContext& c) {
   const plan::Weight& w = weight(c, op.weight);
