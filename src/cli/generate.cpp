@@ -42,7 +42,7 @@ struct Job {
   std::vector<int32_t> prompt;
   uint32_t count = 0;  // tokens to generate
   std::string where;   // names it in errors
-  uint64_t rows = 0;   // tokens that the context leaves room for
+  uint64_t rows = 0;   // those that its positions leave room for
   std::vector<int32_t> tokens = {};
 };
 
@@ -105,7 +105,7 @@ std::vector<Job> make_jobs(const GenerateFlags& flags) {
 void add_request(engine::Engine& engine, const Job& job, bool with_logits) {
   with_context(job.where, [&] {
     engine.add({.prompt = job.prompt,
-                .max_new_tokens = job.count,
+                .max_new_tokens = static_cast<uint32_t>(job.rows),
                 .generated_logits = with_logits && job.count > 0});
   });
 }
@@ -126,7 +126,7 @@ void run_jobs(engine::Engine& engine, std::vector<Job>& jobs, LogitsFile* file) 
         job.tokens.push_back(*event.token);
         progress.update(++done, total);
       }
-      if (event.finish == engine::FinishReason::context_full) {
+      if (event.finish != engine::FinishReason::none && job.tokens.size() < job.count) {
         log(LogLevel::warn, "{}: the context is full after {} of {} tokens", job.where,
             job.tokens.size(), job.count);
       }
@@ -151,20 +151,24 @@ void print_jobs(const std::vector<Job>& jobs, const GenerateFlags& flags) {
 
 void run_generate(const GenerateFlags& flags) {
   std::vector<Job> jobs = make_jobs(flags);
-  uint64_t needed = 0;
-  for (const Job& job : jobs) needed = std::max(needed, positions_needed(job));
   engine::LoadOptions options = load_options(flags.model, flags.compute);
-  options.context = context_for(flags.model, flags.compute.plan, needed);
+  const model::ModelConfig config = model::read_config(formats::Checkpoint::open(flags.model));
+  for (Job& job : jobs) {
+    // What a job may have depends on it alone. The last token is chosen from the last position and
+    // takes none itself.
+    const uint64_t prompt = job.prompt.size();
+    const uint32_t own = context_for(config, flags.compute.plan, prompt, positions_needed(job));
+    job.rows = std::min<uint64_t>(job.count, own + 1 - std::min<uint64_t>(own, prompt));
+    options.context = std::max(options.context, own);
+  }
   options.max_slots = static_cast<uint32_t>(std::min(jobs.size(), kMaxSlots));
   options.shuffle_seed = flags.shuffle;
   const auto model = load(options);
   const auto engine = model->make_engine();
   for (const Job& job : jobs) add_request(*engine, job, !flags.logits.empty());
 
-  // The last token is chosen from the last position and takes none itself.
   std::vector<LogitsFile::Tensor> tensors;
   for (size_t i = 0; i < jobs.size(); ++i) {
-    jobs[i].rows = std::min<uint64_t>(jobs[i].count, model->context() - jobs[i].prompt.size() + 1);
     tensors.push_back({fmt::format("logits.{}", i), jobs[i].rows});
   }
   std::optional<LogitsFile> file;

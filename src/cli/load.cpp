@@ -36,11 +36,12 @@ std::unique_ptr<engine::LoadedModel> load(engine::LoadOptions options) {
   return model;
 }
 
-uint32_t context_for(const std::filesystem::path& model, const PlanFlags& flags, uint64_t needed) {
+uint32_t context_for(const model::ModelConfig& config, const PlanFlags& flags, uint64_t prompt,
+                     uint64_t wanted) {
   if (flags.context != 0) return flags.context;
-  const auto config = model::read_config(formats::Checkpoint::open(model));
-  const uint64_t most = std::max(1U, config.max_position_embeddings);
-  return static_cast<uint32_t>(std::clamp<uint64_t>(needed, 1, most));
+  const uint64_t known = config.max_position_embeddings;
+  const uint64_t most = prompt > known && !config.learned_positions ? UINT32_MAX : known;
+  return static_cast<uint32_t>(std::clamp<uint64_t>(wanted, 1, most));
 }
 
 text::TextModel open_text(const std::filesystem::path& model) {

@@ -16,8 +16,11 @@ engine::LoadOptions load_options(const std::filesystem::path& model, const Compu
 // Loads with a progress bar and tells on --verbose what runs where. Throws Error.
 std::unique_ptr<engine::LoadedModel> load(engine::LoadOptions options);
 
-// -c where it was given, else `needed` positions, or the model's if it has fewer.
-uint32_t context_for(const std::filesystem::path& model, const PlanFlags& flags, uint64_t needed);
+// Positions of a sequence that is given `prompt` tokens and wants `wanted` positions: -c where it
+// was given; else those wanted, up to the model's; beyond these where the prompt is longer already
+// and positions are not learned one by one.
+uint32_t context_for(const model::ModelConfig& config, const PlanFlags& flags, uint64_t prompt,
+                     uint64_t wanted);
 
 // Only the text side: a .gguf file, or a folder, which needs no weights.
 text::TextModel open_text(const std::filesystem::path& model);

@@ -27,7 +27,8 @@ void run_logits(const LogitsFlags& flags) {
   std::vector<int32_t> tokens = parse_tokens(flags.tokens);
   const uint64_t count = tokens.size();
   engine::LoadOptions options = load_options(flags.model, flags.compute);
-  options.context = context_for(flags.model, flags.compute.plan, count);
+  options.context = context_for(model::read_config(formats::Checkpoint::open(flags.model)),
+                                flags.compute.plan, count, count);
   options.prefill_chunk = flags.chunk;
   const auto model = load(options);
 

@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "plan/plan.h"
 
 namespace wisp::engine {
@@ -13,14 +14,19 @@ constexpr uint32_t kDefaultContext = 8192;
 
 uint32_t choose_context(const model::ModelConfig& config, uint32_t asked) {
   if (asked == 0) return std::min(config.max_position_embeddings, kDefaultContext);
-  if (asked > config.max_position_embeddings) {
-    fail("context {} is more than the model's {} positions", asked, config.max_position_embeddings);
+  if (asked > config.max_position_embeddings && config.learned_positions) {
+    fail("context {} is more than the {} positions that the model learned", asked,
+         config.max_position_embeddings);
   }
   return asked;
 }
 
 model::Model load(const formats::Checkpoint& checkpoint, const LoadOptions& options) {
   const model::ModelConfig config = model::read_config(checkpoint);
+  if (options.context > config.max_position_embeddings) {
+    log(LogLevel::warn, "a context of {} is more than the {} positions that the model was made for",
+        options.context, config.max_position_embeddings);
+  }
   return model::load_model(checkpoint, {.context = choose_context(config, options.context),
                                         .stated_context = options.stated_context,
                                         .kv_dtype = options.kv_dtype});

@@ -22,7 +22,9 @@ struct LoadOptions {
   backend::CreateOptions device;
   model::Math math = model::Math::fast;
   formats::DType kv_dtype = formats::DType::F16;
-  uint32_t context = 0;  // positions a sequence; 0: the model's, at most 8,192
+  // Positions a sequence; 0: the model's, at most 8,192. More than the model's are allowed, with a
+  // warning, where positions are not learned one by one.
+  uint32_t context = 0;
   // The same if a user said so, 0 if it was computed from what is to run: results must not depend
   // on that (longrope).
   uint32_t stated_context = 0;

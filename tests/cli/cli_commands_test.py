@@ -108,6 +108,22 @@ class GenerateTest(Case):
         self.assertEqual(len(json.loads(done.stdout)["tokens"][0]), 510)
         self.assertIn("the context is full after 510 of 4000000000 tokens", done.stderr)
 
+    def test_beyond_the_positions_of_the_model(self):
+        model = MODELS / "llama_yarn"  # made for 64 positions
+        prompt = csv([3 + i % 50 for i in range(90)])
+        done = run("generate", "-m", model, *EXACT, "--json", "--tokens", prompt, "-n", "8")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(json.loads(done.stdout)["tokens"][0]), 8)
+        self.assertRegex(done.stderr, "a context of 97 is more than the 64 positions")
+        # Beside it a shorter one stops where it stops alone.
+        batch = self.folder / "batch.jsonl"
+        batch.write_text(f'{{"tokens":[{prompt}],"n":8}}\n{{"tokens":[5,6,7],"n":80}}\n')
+        both = run("generate", "-m", model, *EXACT, "--json", "--batch", batch)
+        lines = [json.loads(line)["tokens"] for line in both.stdout.splitlines()]
+        self.assertEqual(lines[0], json.loads(done.stdout)["tokens"][0])
+        self.assertEqual(len(lines[1]), 62)
+        self.assertIn("the context is full after 62 of 80 tokens", both.stderr)
+
     def test_tokens_from_a_file(self):
         tokens, _, greedy = golden("llama")
         path = self.folder / "ids.txt"

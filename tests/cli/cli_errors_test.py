@@ -179,12 +179,12 @@ class TokensTest(Case):
 
     def test_prompt_longer_than_the_context(self):
         self.generate(["20", "16"], LLAMA, ",".join(["1"] * 20), flags=["-c", "16"])
-        self.generate(["600", "512"], LLAMA, ",".join(["1"] * 600))
+        self.generate(["300", "256"], MODELS / "gpt2", ",".join(["1"] * 300))
         self.check(1, ["20", "16"], "logits", "-m", LLAMA, "--tokens", ",".join(["1"] * 20), "-o",
                    self.folder / "out", "-c", "16", *CPU)
 
     def test_context_longer_than_the_model(self):
-        self.generate(["1000", "512"], LLAMA, flags=["-c", "1000"])
+        self.generate(["1000", "256", "learned"], MODELS / "gpt2", flags=["-c", "1000"])
 
 
 class OutputFilesTest(Case):
