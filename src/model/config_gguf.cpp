@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "model/known_fields.h"
 
 namespace wisp::model {
 namespace {
@@ -16,8 +17,9 @@ std::optional<double> get_nonzero(const GgufFields& fields, std::string_view key
 
 // A factor without a type is linear scaling; scale_linear is the older name of the factor.
 void read_scaling(const GgufFields& fields, RopeConfig& rope) {
+  const std::optional<double> older = get_nonzero(fields, "rope.scale_linear");
   std::optional<double> factor = get_nonzero(fields, "rope.scaling.factor");
-  if (!factor) factor = get_nonzero(fields, "rope.scale_linear");
+  if (!factor) factor = older;
   rope.factor = factor.value_or(1.0);
   const std::string* type = fields.find_string("rope.scaling.type");
   if (type == nullptr || *type == "linear") {
@@ -48,10 +50,9 @@ void read_rope(const GgufFields& fields, uint32_t head_dim, ModelConfig& c) {
   c.rope.beta_slow = fields.get_number("rope.scaling.yarn_beta_slow").value_or(c.rope.beta_slow);
   // The converter stores attention_factor here. llama.cpp's own writer always writes 1, beside an
   // ext_factor below 0 for "not set": the factor is to be computed then.
-  if (c.rope.scaling == RopeScaling::yarn &&
-      fields.get_number("rope.scaling.yarn_ext_factor").value_or(1.0) >= 0.0) {
-    c.rope.attention_factor = fields.get_number("rope.scaling.yarn_attn_factor");
-  }
+  const std::optional<double> amplitude = fields.get_number("rope.scaling.yarn_attn_factor");
+  const bool set = fields.get_number("rope.scaling.yarn_ext_factor").value_or(1.0) >= 0.0;
+  if (c.rope.scaling == RopeScaling::yarn && set) c.rope.attention_factor = amplitude;
 }
 
 }  // namespace
@@ -60,35 +61,39 @@ std::string GgufFields::full(std::string_view key) const {
   return fmt::format("{}.{}", arch_, key);
 }
 
+std::string GgufFields::asked(std::string_view key) const {
+  return *asked_.insert(full(key)).first;
+}
+
 std::optional<uint32_t> GgufFields::get_uint(std::string_view key) const {
-  const std::optional<int64_t> value = metadata_.get_int(full(key));
+  const std::optional<int64_t> value = metadata_.get_int(asked(key));
   if (!value) return {};
   return checked_cast<uint32_t>(*value, full(key));
 }
 
 std::optional<double> GgufFields::get_number(std::string_view key) const {
-  return metadata_.get_float(full(key));
+  return metadata_.get_float(asked(key));
 }
 
 std::optional<bool> GgufFields::get_bool(std::string_view key) const {
-  return metadata_.get_bool(full(key));
+  return metadata_.get_bool(asked(key));
 }
 
 const std::string* GgufFields::find_string(std::string_view key) const {
-  return metadata_.find_string(full(key));
+  return metadata_.find_string(asked(key));
 }
 
 const std::vector<bool>* GgufFields::find_bools(std::string_view key) const {
-  return metadata_.find_bools(full(key));
+  return metadata_.find_bools(asked(key));
 }
 
 const std::vector<double>* GgufFields::find_floats(std::string_view key) const {
-  return metadata_.find_floats(full(key));
+  return metadata_.find_floats(asked(key));
 }
 
 std::vector<uint32_t> GgufFields::get_per_layer(std::string_view key, uint32_t num_layers,
                                                 uint32_t usual) const {
-  const auto value = metadata_.values().find(full(key));
+  const auto value = metadata_.values().find(asked(key));
   const bool list = value != metadata_.values().end() &&
                     std::holds_alternative<std::vector<int64_t>>(value->second);
   if (!list) return std::vector<uint32_t>(num_layers, get_uint(key).value_or(usual));
@@ -103,6 +108,42 @@ std::vector<uint32_t> GgufFields::get_per_layer(std::string_view key, uint32_t n
     result.push_back(checked_cast<uint32_t>(number, full(key)));
   }
   return result;
+}
+
+void GgufFields::refuse_unread(std::string_view family) const {
+  const std::string prefix = full("");
+  for (const auto& [key, value] : metadata_.values()) {
+    if (!key.starts_with(prefix) || asked_.contains(key)) continue;
+    switch (unread_gguf(std::string_view(key).substr(prefix.size()), value)) {
+      case Unread::harmless:
+        break;
+      case Unread::refused:
+        fail("metadata key '{}': this value is not supported", key);
+      case Unread::unknown:
+        fail("metadata key '{}' is not known for the family '{}', whose results it may change", key,
+             family);
+    }
+  }
+}
+
+std::vector<bool> GgufFields::get_pattern(std::string_view key, uint32_t num_layers,
+                                          uint32_t usual) const {
+  const auto value = metadata_.values().find(asked(key));
+  if (value != metadata_.values().end() &&
+      std::holds_alternative<std::vector<bool>>(value->second)) {
+    const auto& flags = std::get<std::vector<bool>>(value->second);
+    if (flags.size() != num_layers) {
+      fail("metadata key '{}' has {} values, expected one for each of {} layers", full(key),
+           flags.size(), num_layers);
+    }
+    return flags;
+  }
+  const uint32_t interval = get_uint(key).value_or(usual);
+  std::vector<bool> flags(num_layers, true);
+  for (uint32_t i = 0; i < num_layers; ++i) {
+    if (interval != 0 && (i + 1) % interval == 0) flags[i] = false;
+  }
+  return flags;
 }
 
 uint32_t GgufFields::require_uint(std::string_view key) const {
@@ -122,13 +163,14 @@ ModelConfig read_gguf_config(const GgufFields& fields) {
   const uint32_t head_dim =
       fields.get_uint("attention.key_length").value_or(c.hidden_size / c.num_heads);
   const uint32_t value_dim = fields.get_uint("attention.value_length").value_or(head_dim);
-  if (value_dim != head_dim && !fields.get_uint("attention.kv_lora_rank")) {
+  if (value_dim != head_dim && fields.get_uint("attention.kv_lora_rank").value_or(0) == 0) {
     fail("{}.attention.value_length {} differs from the key length {}: not supported",
          fields.arch(), value_dim, head_dim);
   }
   c.max_position_embeddings = fields.require_uint("context_length");
-  std::optional<double> eps = fields.get_number("attention.layer_norm_rms_epsilon");
-  if (!eps) eps = fields.get_number("attention.layer_norm_epsilon");
+  const std::optional<double> layer_eps = get_nonzero(fields, "attention.layer_norm_epsilon");
+  std::optional<double> eps = get_nonzero(fields, "attention.layer_norm_rms_epsilon");
+  if (!eps) eps = layer_eps;
   c.norm_eps = static_cast<float>(eps.value_or(1e-6));
   c.attention_scale =
       static_cast<float>(get_nonzero(fields, "attention.scale")
@@ -156,6 +198,8 @@ void read_gguf_experts(const GgufFields& fields, ModelConfig& c) {
   if (!size) size = fields.get_uint("feed_forward_length");
   e.intermediate_size = size.value_or(0);
   e.layout = ExpertLayout::stacked;
+  e.normalise = fields.get_bool("expert_weights_norm").value_or(false);
+  e.scale = static_cast<float>(get_nonzero(fields, "expert_weights_scale").value_or(1.0));
   for (LayerConfig& layer : c.layers) layer.experts = true;
 }
 

@@ -14,12 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-std::string shown(const json& value) {
-  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
-  if (text.size() > 40) text = text.substr(0, 37) + "...";
-  return text;
-}
-
 RopeScaling scaling_from_name(std::string_view name) {
   if (name == "default" || name == "none") return RopeScaling::none;
   if (name == "su") return RopeScaling::longrope;  // its older name
@@ -30,49 +24,51 @@ RopeScaling scaling_from_name(std::string_view name) {
   fail("rope type '{}' is not supported", name);
 }
 
-// `r` is rope_parameters (with rope_theta inside), or the older rope_scaling.
+// `r` is rope_parameters (with rope_theta inside), or the older rope_scaling. All of it is read,
+// also what the type has no use for.
 void read_scaling(const JsonFields& r, RopeConfig& rope) {
   rope.theta = r.get_number("rope_theta").value_or(rope.theta);
-  std::optional<std::string> type = r.get_string("rope_type");
-  if (!type) type = r.get_string("type");
+  const std::optional<std::string> type = r.get_string(r.first_of({"rope_type", "type"}));
   const std::optional<double> alpha = r.get_number("alpha");
+  const std::optional<double> factor = r.get_number("factor");
+  RopeConfig scaled = rope;
+  scaled.original_context =
+      r.get_uint("original_max_position_embeddings").value_or(rope.original_context);
+  scaled.low_freq_factor = r.get_number("low_freq_factor").value_or(rope.low_freq_factor);
+  scaled.high_freq_factor = r.get_number("high_freq_factor").value_or(rope.high_freq_factor);
+  scaled.beta_fast = r.get_number("beta_fast").value_or(rope.beta_fast);
+  scaled.beta_slow = r.get_number("beta_slow").value_or(rope.beta_slow);
+  scaled.truncate = r.get_bool("truncate").value_or(true);
+  scaled.attention_factor = r.get_number("attention_factor");
+  scaled.mscale = r.get_number("mscale");
+  scaled.mscale_all_dim = r.get_number("mscale_all_dim");
+  scaled.short_factors = r.get_numbers("short_factor");
+  scaled.long_factors = r.get_numbers("long_factor");
   if (type == "dynamic" && alpha.value_or(0.0) > 0.0) {
     // NTK-aware scaling with a fixed alpha: a larger base.
     rope.theta *= std::pow(*alpha, rope.rotary_dim / (rope.rotary_dim - 2.0));
     return;
   }
-  rope.scaling = scaling_from_name(type.value_or("default"));
-  if (rope.scaling == RopeScaling::none) return;
-  rope.original_context =
-      r.get_uint("original_max_position_embeddings").value_or(rope.original_context);
-  if (rope.scaling == RopeScaling::longrope || rope.scaling == RopeScaling::proportional) {
-    rope.factor = r.get_number("factor").value_or(1.0);
-  } else {
-    rope.factor = r.require_number("factor");
+  scaled.scaling = scaling_from_name(type.value_or("default"));
+  if (scaled.scaling == RopeScaling::none) {
+    rope.scaling = RopeScaling::none;
+    return;
   }
-  rope.low_freq_factor = r.get_number("low_freq_factor").value_or(rope.low_freq_factor);
-  rope.high_freq_factor = r.get_number("high_freq_factor").value_or(rope.high_freq_factor);
-  rope.beta_fast = r.get_number("beta_fast").value_or(rope.beta_fast);
-  rope.beta_slow = r.get_number("beta_slow").value_or(rope.beta_slow);
-  rope.truncate = r.get_bool("truncate").value_or(true);
-  rope.attention_factor = r.get_number("attention_factor");
-  rope.mscale = r.get_number("mscale");
-  rope.mscale_all_dim = r.get_number("mscale_all_dim");
-  rope.short_factors = r.get_numbers("short_factor");
-  rope.long_factors = r.get_numbers("long_factor");
+  const bool needs_factor =
+      scaled.scaling != RopeScaling::longrope && scaled.scaling != RopeScaling::proportional;
+  scaled.factor = needs_factor ? r.require_number("factor") : factor.value_or(1.0);
+  rope = std::move(scaled);
 }
 
 // The parameters of a type of layers, where there are any; `partial` is what holds without.
-void read_parameters(const json* own, double partial, uint32_t head_dim, RopeConfig& rope) {
-  if (own != nullptr) {
-    partial = JsonFields(*own).get_number("partial_rotary_factor").value_or(partial);
-  }
+void read_parameters(const JsonFields* own, double partial, uint32_t head_dim, RopeConfig& rope) {
+  if (own != nullptr) partial = own->get_number("partial_rotary_factor").value_or(partial);
   if (!(partial > 0.0 && partial <= 1.0)) {
     fail("partial_rotary_factor is {}, expected 0 to 1", partial);
   }
   rope.rotary_dim = static_cast<uint32_t>(head_dim * partial);
   if (own == nullptr) return;
-  read_scaling(JsonFields(*own), rope);
+  read_scaling(*own, rope);
   if (rope.scaling != RopeScaling::proportional) return;
   rope.rotary_dim = head_dim;
   rope.proportion = partial;
@@ -85,30 +81,27 @@ void read_rope(const JsonFields& fields, uint32_t head_dim, ModelConfig& c) {
       fields.get_number(fields.first_of({"rope_theta", "rotary_emb_base"})).value_or(10000.0);
   rope.original_context =
       fields.get_uint("original_max_position_embeddings").value_or(c.max_position_embeddings);
-  const double partial =
-      fields.get_number(fields.first_of({"partial_rotary_factor", "rotary_pct"})).value_or(1.0);
-  const std::string_view key = fields.first_of({"rope_parameters", "rope_scaling"});
-  const json* added = fields.find("rope_scaling");  // beside rope_parameters it goes before them
-  const json* parameters = fields.find(key);
-  if (parameters != nullptr && !parameters->is_object()) {
-    fail("field '{}': expected an object, found {}", key, shown(*parameters));
+  const std::string_view part = fields.first_of(
+      {"partial_rotary_factor", "rotary_pct", "rope_pct", "rope_percent", "rotary_percent"});
+  const double partial = fields.get_number(part).value_or(1.0);
+  const JsonFields* added = fields.find_object("rope_scaling");
+  const JsonFields* parameters = fields.find_object("rope_parameters");
+  if (parameters == nullptr) std::swap(parameters, added);
+  const JsonFields* global = nullptr;
+  const JsonFields* local = nullptr;
+  if (parameters != nullptr) {
+    global = parameters->find_object("full_attention");
+    local = parameters->find_object("sliding_attention");
   }
-  const auto of_type = [&](std::string_view type) -> const json* {
-    if (parameters == nullptr || !parameters->contains(type)) return nullptr;
-    const json& own = (*parameters)[type];
-    if (!own.is_object())
-      fail("field '{}.{}': expected an object, found {}", key, type, shown(own));
-    return &own;
-  };
-  const json* global = of_type("full_attention");
-  const json* local = of_type("sliding_attention");
   if (global == nullptr) global = parameters;
-  if (local != nullptr) read_parameters(local, partial, head_dim, c.local_rope.emplace(rope));
+  const std::optional<double> local_theta = fields.get_number("rope_local_base_freq");
+  if (local != nullptr) {
+    RopeConfig& own = c.local_rope.emplace(rope);
+    own.theta = local_theta.value_or(rope.theta);
+    read_parameters(local, partial, head_dim, own);
+  }
   read_parameters(global, partial, head_dim, rope);
-  if (added == nullptr || added == parameters) return;
-  if (!added->is_object())
-    fail("field 'rope_scaling': expected an object, found {}", shown(*added));
-  read_scaling(JsonFields(*added), rope);
+  if (added != nullptr) read_scaling(*added, rope);  // it goes before rope_parameters
 }
 
 // layer_types names each layer; without it a sliding_window holds for all, as do the sizes.
@@ -149,102 +142,6 @@ uint32_t layer_number(std::string_view text, uint32_t num_layers) {
 }
 
 }  // namespace
-
-const json* JsonFields::find(std::string_view key) const {
-  const auto it = object_.find(key);
-  return it == object_.end() || it->is_null() ? nullptr : &*it;
-}
-
-std::string_view JsonFields::first_of(std::initializer_list<std::string_view> keys) const {
-  const auto* there = std::ranges::find_if(keys, [&](std::string_view key) { return has(key); });
-  return there != keys.end() ? *there : *keys.begin();
-}
-
-bool JsonFields::has(std::string_view key) const { return find(key) != nullptr; }
-
-std::optional<uint32_t> JsonFields::get_uint(std::string_view key) const {
-  const json* value = find(key);
-  if (value == nullptr) return {};
-  if (!value->is_number_unsigned() || value->get<uint64_t>() > UINT32_MAX) {
-    fail("field '{}': expected a whole number, found {}", key, shown(*value));
-  }
-  return value->get<uint32_t>();
-}
-
-std::optional<double> JsonFields::get_number(std::string_view key) const {
-  const json* value = find(key);
-  if (value == nullptr) return {};
-  if (!value->is_number()) fail("field '{}': expected a number, found {}", key, shown(*value));
-  return value->get<double>();
-}
-
-std::optional<bool> JsonFields::get_bool(std::string_view key) const {
-  const json* value = find(key);
-  if (value == nullptr) return {};
-  if (!value->is_boolean())
-    fail("field '{}': expected true or false, found {}", key, shown(*value));
-  return value->get<bool>();
-}
-
-std::optional<std::string> JsonFields::get_string(std::string_view key) const {
-  const json* value = find(key);
-  if (value == nullptr) return {};
-  if (!value->is_string()) fail("field '{}': expected a string, found {}", key, shown(*value));
-  return value->get<std::string>();
-}
-
-std::vector<uint32_t> JsonFields::get_uints(std::string_view key) const {
-  const json* list = find(key);
-  std::vector<uint32_t> result;
-  if (list == nullptr) return result;
-  if (!list->is_array()) fail("field '{}': expected a list, found {}", key, shown(*list));
-  for (const json& item : *list) {
-    if (!item.is_number_unsigned() || item.get<uint64_t>() > UINT32_MAX) {
-      fail("field '{}': expected whole numbers, found {}", key, shown(item));
-    }
-    result.push_back(item.get<uint32_t>());
-  }
-  return result;
-}
-
-std::vector<double> JsonFields::get_numbers(std::string_view key) const {
-  const json* list = find(key);
-  std::vector<double> result;
-  if (list == nullptr) return result;
-  if (!list->is_array())
-    fail("field '{}': expected a list of numbers, found {}", key, shown(*list));
-  for (const json& item : *list) {
-    if (!item.is_number()) fail("field '{}': expected numbers, found {}", key, shown(item));
-    result.push_back(item.get<double>());
-  }
-  return result;
-}
-
-std::vector<uint32_t> JsonFields::get_per_layer(std::string_view key, uint32_t num_layers,
-                                                uint32_t usual) const {
-  const json* value = find(key);
-  if (value == nullptr || !value->is_array()) {
-    return std::vector<uint32_t>(num_layers, get_uint(key).value_or(usual));
-  }
-  std::vector<uint32_t> result = get_uints(key);
-  if (result.size() != num_layers) {
-    fail("field '{}' has {} numbers, expected one for each of {} layers", key, result.size(),
-         num_layers);
-  }
-  return result;
-}
-
-uint32_t JsonFields::require_uint(std::string_view key) const {
-  const std::optional<uint32_t> value = get_uint(key);
-  if (!value) fail("field '{}' is missing", key);
-  return *value;
-}
-
-double JsonFields::require_number(std::string_view key) const {
-  const std::optional<double> value = get_number(key);
-  if (!value) fail("field '{}' is missing", key);
-  return *value;
-}
 
 json read_json(const std::filesystem::path& path) {
   return formats::parse_json_object<json>(read_text(path, size_t{64} << 20), path.string());
@@ -310,7 +207,8 @@ void read_hf_experts(const JsonFields& fields, ModelConfig& c) {
   ExpertsConfig& e = c.experts.emplace();
   e.num_experts = fields.require_uint(
       fields.first_of({"num_local_experts", "num_experts", "n_routed_experts"}));
-  e.top_k = fields.require_uint(fields.first_of({"num_experts_per_tok", "top_k_experts"}));
+  e.top_k = fields.require_uint(
+      fields.first_of({"num_experts_per_tok", "top_k_experts", "experts_per_token"}));
   e.intermediate_size = fields.get_uint("moe_intermediate_size")
                             .value_or(fields.get_uint("intermediate_size").value_or(0));
   e.normalise = fields.get_bool("norm_topk_prob").value_or(false);

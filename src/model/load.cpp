@@ -11,6 +11,20 @@ namespace {
 // Four million positions of the common 128 rotary dimensions.
 constexpr uint64_t kMaxTableBytes = uint64_t{2} << 30;
 
+// Whether null is a value of the field, and no other word for "absent".
+bool null_means_none(std::string_view key) {
+  return key == "sliding_window" || key.ends_with("_softcapping");
+}
+
+// What the file says, over the family's defaults.
+nlohmann::json with_defaults(const Arch& arch, const nlohmann::json& own) {
+  nlohmann::json whole = nlohmann::json::parse(arch.hf_defaults);
+  for (const auto& [key, value] : own.items()) {
+    if (!value.is_null() || null_means_none(key) || !whole.contains(key)) whole[key] = value;
+  }
+  return whole;
+}
+
 ModelConfig read_config_hf(const formats::Checkpoint& checkpoint) {
   const auto path = checkpoint.folder() / "config.json";
   const nlohmann::json json = read_json(path);
@@ -19,8 +33,7 @@ ModelConfig read_config_hf(const formats::Checkpoint& checkpoint) {
     const auto type = fields.get_string("model_type");
     if (!type) fail("field 'model_type' is missing");
     const Arch& arch = arch_for_hf(*type);
-    nlohmann::json whole = nlohmann::json::parse(arch.hf_defaults);
-    whole.update(json);
+    const nlohmann::json whole = with_defaults(arch, json);
     const JsonFields all(whole);
     ModelConfig config = read_hf_config(all);
     config.family = arch.name;
@@ -33,6 +46,7 @@ ModelConfig read_config_hf(const formats::Checkpoint& checkpoint) {
       fail("field 'per_layer_config' is not supported");
     }
     if (arch.from_hf != nullptr) arch.from_hf(all, config);
+    all.refuse_unread(arch.name);
     return config;
   });
 }
@@ -63,6 +77,7 @@ ModelConfig read_config_gguf(const formats::Checkpoint& checkpoint) {
     ModelConfig config = read_gguf_config(fields);
     config.family = arch.name;
     if (arch.from_gguf != nullptr) arch.from_gguf(fields, config);
+    fields.refuse_unread(arch.name);
     // The table's rows are what counts, and older files have no vocab_size.
     const auto* table = checkpoint.find("token_embd.weight");
     if (config.vocab_size == 0 && table != nullptr && table->shape.size() == 2) {

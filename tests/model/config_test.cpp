@@ -2,45 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
-#include "formats/checkpoint.h"
-#include "formats/gguf.h"
-#include "formats/safetensors.h"
-#include "model/model.h"
-#include "temporary_folder.h"
+#include "config_file.h"
 
 namespace wisp::model {
 namespace {
 
 using nlohmann::json;
-
-json llama_config() {
-  return json::parse(R"({
-    "model_type": "llama", "vocab_size": 100, "hidden_size": 64, "intermediate_size": 96,
-    "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-    "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "hidden_act": "silu",
-    "tie_word_embeddings": true, "rope_theta": 50000.0, "torch_dtype": "bfloat16"})");
-}
-
-// Writes the config beside an empty weight file and reads it back as the program does.
-ModelConfig read(const json& config) {
-  const std::filesystem::path& folder = temporary_folder();
-  std::ofstream(folder / "config.json") << config.dump();
-  formats::write_safetensors(folder / "model.safetensors", {});
-  return read_config(formats::Checkpoint::open(folder));
-}
-
-std::string error_of(const json& config) {
-  try {
-    read(config);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(ConfigHf, ReadsTheOlderForm) {
   const ModelConfig c = read(llama_config());
@@ -125,7 +94,7 @@ TEST(ConfigHf, ErrorsNameTheField) {
       {"rope_theta", 0.0, "rope_theta is 0"},
       {"rms_norm_eps", -1.0, "norm_eps is -1"},
       {"rope_scaling", json{{"type", "dynamic"}}, "rope type 'dynamic'"},
-      {"rope_scaling", json{{"type", "linear"}}, "field 'factor' is missing"},
+      {"rope_scaling", json{{"type", "linear"}}, "field 'rope_scaling.factor' is missing"},
       {"rope_scaling", 5, "expected an object, found 5"},
       {"layer_types", json{"full_attention"}, "expected a list of 2"},
       {"layer_types", json{"full_attention", "strange"}, "layer 1: type \"strange\""},
@@ -154,6 +123,25 @@ TEST(ConfigHf, FamiliesKnowWhatTheirConfigsLeaveOut) {
   config["attn_logit_softcapping"] = nullptr;
   EXPECT_FALSE(read(config).tie_word_embeddings);
   EXPECT_EQ(read(config).attention_softcap, 0.0F);
+}
+
+TEST(ConfigHf, IntervalsOfLayersWithoutAWindow) {
+  json config = llama_config();
+  config["model_type"] = "exaone4";
+  config["num_hidden_layers"] = 4;
+  config["sliding_window"] = 16;
+  const auto windows = [&] {
+    std::vector<uint32_t> result;
+    for (const LayerConfig& layer : read(config).layers) result.push_back(layer.window);
+    return result;
+  };
+  EXPECT_EQ(windows(), (std::vector<uint32_t>{16, 16, 16, 0}));
+  config["sliding_window_pattern"] = "LG";
+  EXPECT_EQ(windows(), (std::vector<uint32_t>{16, 0, 16, 0}));
+  config["sliding_window_pattern"] = 3;
+  EXPECT_EQ(windows(), (std::vector<uint32_t>{16, 16, 0, 16}));
+  config["sliding_window_pattern"] = 0;
+  EXPECT_NE(error_of(config).find("'sliding_window_pattern': 0 is no interval"), std::string::npos);
 }
 
 TEST(ConfigHf, OtherNamesOfTheSameFields) {
@@ -398,6 +386,7 @@ TEST(ConfigHf, WhatAFamilyDoesNotSupportIsRefused) {
                         {"phi", "qk_layernorm", true},
                         {"gemma3_text", "use_bidirectional_attention", true},
                         {"gpt2", "scale_attn_by_inverse_layer_idx", true},
+                        {"gpt_oss", "swiglu_limit", 9.0},
                         {"llama", "quantization_config", {{"quant_method", "gptq"}}}};
   for (const Case& c : cases) {
     json config = llama_config();
@@ -407,87 +396,6 @@ TEST(ConfigHf, WhatAFamilyDoesNotSupportIsRefused) {
     EXPECT_NE(error.find(c.field), std::string::npos) << error;
     EXPECT_NE(error.find("is not supported"), std::string::npos) << error;
   }
-}
-
-formats::Metadata gguf_metadata() {
-  formats::Metadata metadata;
-  for (const auto& [key, value] :
-       std::vector<std::pair<const char*, int64_t>>{{"context_length", 512},
-                                                    {"embedding_length", 64},
-                                                    {"feed_forward_length", 96},
-                                                    {"block_count", 2},
-                                                    {"attention.head_count", 4},
-                                                    {"attention.head_count_kv", 2}}) {
-    metadata.set(std::string("llama.") + key, value);
-  }
-  return metadata;
-}
-
-ModelConfig read(const formats::Metadata& metadata) {
-  return read_gguf_config(GgufFields(metadata, "llama"));
-}
-
-TEST(ConfigGguf, ReadsKeysBelowTheArchitecture) {
-  formats::Metadata metadata = gguf_metadata();
-  metadata.set("llama.rope.freq_base", 50000.0);
-  const ModelConfig c = read(metadata);
-  EXPECT_EQ(c.layers[1].head_dim, 16U);
-  EXPECT_EQ(c.rope.theta, 50000.0);
-  EXPECT_EQ(c.vocab_size, 0U);
-  EXPECT_THROW(read_gguf_config(GgufFields(metadata, "qwen2")), Error);
-}
-
-TEST(ConfigGguf, ListsGiveEachLayerItsSize) {
-  formats::Metadata metadata = gguf_metadata();
-  metadata.set("llama.attention.head_count_kv", std::vector<int64_t>{4, 1});
-  metadata.set("llama.feed_forward_length", std::vector<int64_t>{96, 192});
-  const ModelConfig c = read(metadata);
-  EXPECT_EQ(c.layers[0].num_kv_heads, 4U);
-  EXPECT_EQ(c.layers[1].num_kv_heads, 1U);
-  EXPECT_EQ(c.layers[1].intermediate_size, 192U);
-  metadata.set("llama.feed_forward_length", std::vector<int64_t>{96, 192, 96});
-  EXPECT_THROW(read(metadata), Error);
-}
-
-TEST(ConfigGguf, AFactorAloneIsLinearScaling) {
-  EXPECT_EQ(read(gguf_metadata()).rope.scaling, RopeScaling::none);
-  for (const char* key : {"llama.rope.scaling.factor", "llama.rope.scale_linear"}) {
-    formats::Metadata metadata = gguf_metadata();
-    metadata.set(key, 4.0);
-    EXPECT_EQ(read(metadata).rope.scaling, RopeScaling::linear) << key;
-    EXPECT_EQ(read(metadata).rope.factor, 4.0) << key;
-    metadata.set("llama.rope.scaling.type", std::string("none"));
-    EXPECT_EQ(read(metadata).rope.scaling, RopeScaling::none) << key;
-  }
-}
-
-TEST(ConfigGguf, YarnTakesAStoredAttentionFactor) {
-  formats::Metadata metadata = gguf_metadata();
-  metadata.set("llama.rope.scaling.type", std::string("yarn"));
-  metadata.set("llama.rope.scaling.factor", 4.0);
-  EXPECT_FALSE(read(metadata).rope.attention_factor);
-  metadata.set("llama.rope.scaling.yarn_attn_factor", 1.5);
-  EXPECT_EQ(read(metadata).rope.attention_factor, 1.5);
-  metadata.set("llama.rope.scaling.attn_factor", 2.0);
-  EXPECT_THROW(read(metadata), Error);
-}
-
-// llama.cpp's own writer stores every number it knows, also those that a model leaves out.
-TEST(ConfigGguf, ZerosStandForNothing) {
-  formats::Metadata metadata = gguf_metadata();
-  metadata.set("llama.attention.scale", 0.0);
-  metadata.set("llama.attention.sliding_window", int64_t{0});
-  metadata.set("llama.rope.scaling.type", std::string("linear"));
-  metadata.set("llama.rope.scaling.factor", 0.0);
-  metadata.set("llama.rope.scaling.attn_factor", 1.0);
-  metadata.set("llama.rope.scaling.yarn_ext_factor", -1.0);
-  metadata.set("llama.rope.scaling.yarn_attn_factor", 1.0);
-  const ModelConfig c = read(metadata);
-  EXPECT_FLOAT_EQ(c.attention_scale, 0.25F);
-  EXPECT_EQ(c.layers[0].window, 0U);
-  EXPECT_EQ(c.rope.scaling, RopeScaling::none);
-  EXPECT_EQ(c.rope.factor, 1.0);
-  EXPECT_FALSE(c.rope.attention_factor);
 }
 
 }  // namespace

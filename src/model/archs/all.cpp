@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/error.h"
@@ -28,10 +29,26 @@ const Arch& find(std::string_view name, std::vector<std::string_view> Arch::*nam
 
 }  // namespace
 
-void set_window_pattern(ModelConfig& c, uint32_t interval) {
-  if (interval == 0) fail("the interval of layers without a window is 0");
+void read_window_pattern(const JsonFields& fields, ModelConfig& c, uint32_t usual) {
+  // The second name is what today's library writes.
+  const std::string_view key =
+      fields.first_of({"sliding_window_pattern", "_sliding_window_pattern"});
+  const nlohmann::json* pattern = fields.find(key);
+  const bool text = pattern != nullptr && pattern->is_string();
+  const size_t interval =
+      text ? fields.get_string(key)->size() : fields.get_uint(key).value_or(usual);
+  if (fields.has("layer_types")) return;
+  if (interval == 0) fail("field '{}': {} is no interval of layers", key, shown(*pattern));
   for (uint32_t i = 0; i < c.num_layers; ++i) {
     if ((i + 1) % interval == 0) c.layers[i].window = 0;
+  }
+}
+
+void read_window_pattern(const GgufFields& fields, ModelConfig& c, uint32_t usual) {
+  const std::vector<bool> windows =
+      fields.get_pattern("attention.sliding_window_pattern", c.num_layers, usual);
+  for (uint32_t i = 0; i < c.num_layers; ++i) {
+    if (!windows[i]) c.layers[i].window = 0;
   }
 }
 

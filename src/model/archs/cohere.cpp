@@ -42,22 +42,20 @@ const Arch kCohere2 = {
     .name = "cohere2",
     .hf_model_types = {"cohere2"},
     .gguf_architectures = {"cohere2"},
-    .hf_defaults = R"({"tie_word_embeddings": true, "layer_norm_eps": 1e-5, "sliding_window": 4096,
-                       "sliding_window_pattern": 4})",
+    .hf_defaults =
+        R"({"tie_word_embeddings": true, "layer_norm_eps": 1e-5, "sliding_window": 4096})",
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {
           read_cohere(c);
           c.logit_scale = logit_scale(fields.get_number("logit_scale"));
-          if (!fields.has("layer_types")) {
-            set_window_pattern(c, fields.require_uint("sliding_window_pattern"));
-          }
+          read_window_pattern(fields, c, 4);
           drop_rope_without_window(c);
         },
     .from_gguf =
         [](const GgufFields& fields, ModelConfig& c) {
           read_cohere(c);
           c.logit_scale = logit_scale(fields.get_number("logit_scale"));
-          set_window_pattern(c, 4);
+          read_window_pattern(fields, c, 4);
           drop_rope_without_window(c);
         },
 };

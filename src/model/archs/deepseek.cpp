@@ -65,9 +65,6 @@ void read_gguf(const GgufFields& fields, ModelConfig& c) {
   ExpertsConfig& e = *c.experts;
   e.shared_intermediate_size =
       e.intermediate_size * fields.get_uint("expert_shared_count").value_or(0);
-  const double scale = fields.get_number("expert_weights_scale").value_or(0.0);
-  e.scale = scale == 0.0 ? 1.0F : static_cast<float>(scale);
-  e.normalise = fields.get_bool("expert_weights_norm").value_or(false);
   const uint32_t gating = fields.get_uint("expert_gating_func").value_or(0);
   if (gating > 2) fail("{}.expert_gating_func: {} is not supported", fields.arch(), gating);
   if (gating == 2) {
@@ -114,10 +111,12 @@ const Arch kDeepSeekV2 = {
         [](const JsonFields& fields, ModelConfig& c) {
           read_hf(fields, c);
           c.experts->normalise = false;
+          read_groups(fields, *c.experts);
+          refuse_other(fields, "scoring_func", "softmax");
           const std::string method = fields.get_string("topk_method").value_or("greedy");
-          if (method == "group_limited_greedy") {
-            read_groups(fields, *c.experts);
-          } else if (method != "greedy") {
+          if (method == "greedy") {
+            c.experts->num_groups = c.experts->top_groups = 1;
+          } else if (method != "group_limited_greedy") {
             fail("field 'topk_method': '{}' is not supported", method);
           }
         },

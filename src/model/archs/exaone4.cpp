@@ -31,14 +31,13 @@ const Arch kExaone4 = {
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {
           read_exaone4(c);
-          // Without layer_types the pattern is 4, or a text such as LLLG.
-          if (!fields.has("layer_types")) set_window_pattern(c, 4);
+          read_window_pattern(fields, c, 4);
           read_windows(c);
         },
     .from_gguf =
-        [](const GgufFields&, ModelConfig& c) {
+        [](const GgufFields& fields, ModelConfig& c) {
           read_exaone4(c);
-          set_window_pattern(c, 4);
+          read_window_pattern(fields, c, 4);
           read_windows(c);
         },
 };

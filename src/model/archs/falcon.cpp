@@ -42,6 +42,7 @@ const Arch kFalcon = {
                        "layer_norm_epsilon": 1e-5})",
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {
+          fields.pass_over({"parallel_attn", "multi_query", "num_ln_in_parallel_attn"});
           const bool grouped = fields.get_bool("new_decoder_architecture").value_or(false);
           refuse(fields, "alibi", true);
           if (!grouped) refuse(fields, "parallel_attn", false);

@@ -40,10 +40,15 @@ extern const Arch kQwen3Moe;
 extern const Arch kSmolLM3;
 extern const Arch kStableLm;
 
-// Every `interval`-th layer sees all tokens, the others keep their window.
-void set_window_pattern(ModelConfig& c, uint32_t interval);
+// Every n-th layer sees all tokens, the others keep their window: where config.json has no
+// layer_types. Its sliding_window_pattern may have n (or a text of that length, as "LLLG"), else it
+// is `usual`.
+void read_window_pattern(const JsonFields& fields, ModelConfig& c, uint32_t usual);
 
-// The windows of a GGUF file that says of each layer whether it has one.
+// The same in a GGUF file, which may have a list.
+void read_window_pattern(const GgufFields& fields, ModelConfig& c, uint32_t usual);
+
+// The windows of a GGUF file that has to say of each layer whether it has one.
 void set_windows(const GgufFields& fields, ModelConfig& c);
 
 // Layers with a window take the local rope, or those without one none.

@@ -37,7 +37,7 @@ const Arch kGemma2 = {
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {
           read_gemma_hf(fields, c);
-          if (!fields.has("layer_types")) set_window_pattern(c, 2);
+          read_window_pattern(fields, c, 2);
         },
     .from_gguf =
         [](const GgufFields& fields, ModelConfig& c) {
@@ -52,7 +52,7 @@ const Arch kGemma2 = {
               static_cast<float>(fields.get_number("attn_logit_softcapping").value_or(50.0));
           c.logit_softcap =
               static_cast<float>(fields.get_number("final_logit_softcapping").value_or(30.0));
-          set_window_pattern(c, 2);
+          read_window_pattern(fields, c, 2);
         },
 };
 

@@ -14,8 +14,7 @@ const Arch kGemma3 = {
     .hf_names = gemma_names(),
     .hf_defaults =
         R"({"tie_word_embeddings": true, "hidden_activation": "gelu_pytorch_tanh", "sliding_window": 4096, "query_pre_attn_scalar": 256,
-                       "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0,
-                       "sliding_window_pattern": 6})",
+                       "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0})",
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {
           read_gemma_hf(fields, c);
@@ -24,9 +23,7 @@ const Arch kGemma3 = {
           if (fields.get_bool("use_bidirectional_attention").value_or(false)) {
             fail("field 'use_bidirectional_attention': true is not supported");
           }
-          if (!fields.has("layer_types")) {
-            set_window_pattern(c, fields.require_uint("sliding_window_pattern"));
-          }
+          read_window_pattern(fields, c, 6);
           if (!c.local_rope) {
             c.local_rope = RopeConfig{.theta = fields.require_number("rope_local_base_freq"),
                                       .rotary_dim = c.rope.rotary_dim};
@@ -45,7 +42,7 @@ const Arch kGemma3 = {
           }
           c.logit_softcap =
               static_cast<float>(fields.get_number("final_logit_softcapping").value_or(0.0));
-          set_window_pattern(c, 6);
+          read_window_pattern(fields, c, 6);
           c.local_rope =
               RopeConfig{.theta = fields.get_number("rope.freq_base_swa").value_or(10000.0),
                          .rotary_dim = c.rope.rotary_dim};

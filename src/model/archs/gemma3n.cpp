@@ -52,7 +52,7 @@ void read_sparsity(const JsonFields& fields, ModelConfig& c) {
 }
 
 void read_hf(const JsonFields& fields, ModelConfig& c) {
-  if (!fields.has("layer_types")) set_window_pattern(c, 5);
+  read_window_pattern(fields, c, 5);
   if (!c.local_rope) {
     c.local_rope = RopeConfig{.theta = fields.require_number("rope_local_base_freq"),
                               .rotary_dim = c.rope.rotary_dim};

@@ -59,10 +59,12 @@ void read_global_sizes(const JsonFields& fields, ModelConfig& c, bool keys_as_va
 }
 
 void read_hf(const JsonFields& fields, ModelConfig& c) {
+  fields.pass_over({"global_head_dim", "num_global_key_value_heads", "vocab_size_per_layer_input",
+                    "num_experts", "top_k_experts", "moe_intermediate_size"});
   if (fields.get_string("use_bidirectional_attention") == "all") {
     fail("field 'use_bidirectional_attention': 'all' is not supported");
   }
-  if (!fields.has("layer_types")) set_window_pattern(c, 6);
+  read_window_pattern(fields, c, 6);
   if (c.num_layers > 0) c.layers.back().window = 0;
   read_global_sizes(fields, c, fields.get_bool("attention_k_eq_v").value_or(false));
   read_gemma4(c);
@@ -89,9 +91,19 @@ void read_hf(const JsonFields& fields, ModelConfig& c) {
   finish_experts(c);
 }
 
+// Heads turn as a whole and are as wide as their values.
+void expect_head_dim(const GgufFields& fields, std::string_view key, uint32_t head_dim) {
+  const uint32_t stated = fields.get_uint(key).value_or(head_dim);
+  if (stated == head_dim) return;
+  fail("{}.{}: {} in heads of {} is not supported", fields.arch(), key, stated, head_dim);
+}
+
 void read_gguf(const GgufFields& fields, ModelConfig& c) {
   set_windows(fields, c);
   const uint32_t local_dim = fields.require_uint("attention.key_length_swa");
+  expect_head_dim(fields, "attention.value_length_swa", local_dim);
+  expect_head_dim(fields, "rope.dimension_count_swa", local_dim);
+  expect_head_dim(fields, "rope.dimension_count", fields.require_uint("attention.key_length"));
   for (LayerConfig& layer : c.layers) {
     layer.keys_as_values = layer.window == 0;
     if (layer.window != 0) layer.head_dim = local_dim;
@@ -122,7 +134,8 @@ const Arch kGemma4 = {
     .single_layers = true,
     .hf_defaults =
         R"({"tie_word_embeddings": true, "hidden_activation": "gelu_pytorch_tanh", "head_dim": 256,
-            "max_position_embeddings": 131072, "sliding_window": 512, "hidden_size_per_layer_input": 256,
+            "max_position_embeddings": 131072, "rope_theta": 1000000.0,
+            "rope_local_base_freq": 10000.0, "sliding_window": 512, "hidden_size_per_layer_input": 256,
             "vocab_size_per_layer_input": 262144,
             "rope_parameters": {
                 "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},

@@ -1,5 +1,6 @@
 // GPT-OSS: experts with clamped gates, biases everywhere, attention sinks, a window in every other
 // layer. HF: modeling_gpt_oss.py.
+#include "base/error.h"
 #include "model/archs/families.h"
 
 namespace wisp::model {
@@ -32,13 +33,15 @@ const Arch kGptOss = {
           read_gpt_oss(c);
           c.experts->layout = ExpertLayout::transposed_interleaved;
           c.experts->fused_gate_up = true;
-          if (!fields.has("layer_types")) set_window_pattern(c, 2);
+          read_window_pattern(fields, c, 2);
+          const double limit = fields.get_number("swiglu_limit").value_or(c.glu_limit);
+          if (limit != c.glu_limit) fail("field 'swiglu_limit': {} is not supported", limit);
         },
     .from_gguf =
         [](const GgufFields& fields, ModelConfig& c) {
           read_gguf_experts(fields, c);
           read_gpt_oss(c);
-          set_window_pattern(c, 2);
+          read_window_pattern(fields, c, 2);
           c.rope.truncate = false;  // which GGUF cannot say
         },
 };

@@ -21,7 +21,13 @@ const Arch kHunyuanDense = {
                  {Role::k_norm, "model.layers.{}.self_attn.key_layernorm"}},
     .windows = false,
     .hf_defaults = R"({"rms_norm_eps": 1e-5})",
-    .from_hf = [](const JsonFields&, ModelConfig& c) { read_hunyuan(c); },
+    .from_hf =
+        [](const JsonFields& fields, ModelConfig& c) {
+          read_hunyuan(c);
+          // All have these norms; the others belong to relatives with experts.
+          fields.pass_over({"use_qk_norm", "cla_share_factor", "moe_topk", "moe_intermediate_size",
+                            "moe_layer_num_skipped", "num_shared_expert"});
+        },
     .from_gguf = [](const GgufFields&, ModelConfig& c) { read_hunyuan(c); },
 };
 

@@ -10,10 +10,10 @@ const Arch kMinistral3 = {
     .gguf_architectures = {"mistral3"},
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {
-          const auto* rope = fields.find("rope_parameters");
+          const auto* rope = fields.find_object("rope_parameters");
           if (rope == nullptr) return;
-          c.query_scale_beta = static_cast<float>(
-              JsonFields(*rope).get_number("llama_4_scaling_beta").value_or(0.0));
+          c.query_scale_beta =
+              static_cast<float>(rope->get_number("llama_4_scaling_beta").value_or(0.0));
           c.query_scale_context = c.rope.original_context;
         },
     .from_gguf =

@@ -33,9 +33,12 @@ const Arch kOlmo2 = {
     .hf_defaults = R"({"rms_norm_eps": 1e-5})",
     .from_hf = [](const JsonFields&, ModelConfig& c) { read_olmo2(c); },
     .from_gguf =
-        [](const GgufFields&, ModelConfig& c) {
+        [](const GgufFields& fields, ModelConfig& c) {
           read_olmo2(c);
-          set_window_pattern(c, 4);
+          read_window_pattern(fields, c, 4);
+          if (const auto theta = fields.get_number("rope.freq_base_swa")) {
+            c.local_rope = RopeConfig{.theta = *theta, .rotary_dim = c.rope.rotary_dim};
+          }
           read_windows(c);
         },
 };
@@ -49,7 +52,7 @@ const Arch kOlmo3 = {
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {
           read_olmo2(c);
-          if (!fields.has("layer_types")) set_window_pattern(c, 4);
+          read_window_pattern(fields, c, 4);
           read_windows(c);
         },
 };

@@ -1,0 +1,148 @@
+#include "model/config_gguf.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace wisp::model {
+namespace {
+
+formats::Metadata gguf_metadata() {
+  formats::Metadata metadata;
+  for (const auto& [key, value] :
+       std::vector<std::pair<const char*, int64_t>>{{"context_length", 512},
+                                                    {"embedding_length", 64},
+                                                    {"feed_forward_length", 96},
+                                                    {"block_count", 2},
+                                                    {"attention.head_count", 4},
+                                                    {"attention.head_count_kv", 2}}) {
+    metadata.set(std::string("llama.") + key, value);
+  }
+  return metadata;
+}
+
+ModelConfig read(const formats::Metadata& metadata) {
+  return read_gguf_config(GgufFields(metadata, "llama"));
+}
+
+TEST(ConfigGguf, ReadsKeysBelowTheArchitecture) {
+  formats::Metadata metadata = gguf_metadata();
+  metadata.set("llama.rope.freq_base", 50000.0);
+  const ModelConfig c = read(metadata);
+  EXPECT_EQ(c.layers[1].head_dim, 16U);
+  EXPECT_EQ(c.rope.theta, 50000.0);
+  EXPECT_EQ(c.vocab_size, 0U);
+  EXPECT_THROW(read_gguf_config(GgufFields(metadata, "qwen2")), Error);
+}
+
+TEST(ConfigGguf, ListsGiveEachLayerItsSize) {
+  formats::Metadata metadata = gguf_metadata();
+  metadata.set("llama.attention.head_count_kv", std::vector<int64_t>{4, 1});
+  metadata.set("llama.feed_forward_length", std::vector<int64_t>{96, 192});
+  const ModelConfig c = read(metadata);
+  EXPECT_EQ(c.layers[0].num_kv_heads, 4U);
+  EXPECT_EQ(c.layers[1].num_kv_heads, 1U);
+  EXPECT_EQ(c.layers[1].intermediate_size, 192U);
+  metadata.set("llama.feed_forward_length", std::vector<int64_t>{96, 192, 96});
+  EXPECT_THROW(read(metadata), Error);
+}
+
+TEST(ConfigGguf, AFactorAloneIsLinearScaling) {
+  EXPECT_EQ(read(gguf_metadata()).rope.scaling, RopeScaling::none);
+  for (const char* key : {"llama.rope.scaling.factor", "llama.rope.scale_linear"}) {
+    formats::Metadata metadata = gguf_metadata();
+    metadata.set(key, 4.0);
+    EXPECT_EQ(read(metadata).rope.scaling, RopeScaling::linear) << key;
+    EXPECT_EQ(read(metadata).rope.factor, 4.0) << key;
+    metadata.set("llama.rope.scaling.type", std::string("none"));
+    EXPECT_EQ(read(metadata).rope.scaling, RopeScaling::none) << key;
+  }
+}
+
+TEST(ConfigGguf, YarnTakesAStoredAttentionFactor) {
+  formats::Metadata metadata = gguf_metadata();
+  metadata.set("llama.rope.scaling.type", std::string("yarn"));
+  metadata.set("llama.rope.scaling.factor", 4.0);
+  EXPECT_FALSE(read(metadata).rope.attention_factor);
+  metadata.set("llama.rope.scaling.yarn_attn_factor", 1.5);
+  EXPECT_EQ(read(metadata).rope.attention_factor, 1.5);
+  metadata.set("llama.rope.scaling.attn_factor", 2.0);
+  EXPECT_THROW(read(metadata), Error);
+}
+
+TEST(ConfigGguf, UnknownKeysAreRefused) {
+  struct Case {
+    const char* key;
+    formats::MetadataValue value;
+    bool known;
+  };
+  const Case cases[] = {
+      {"llama.tilt", 2.0, false},
+      {"llama.tilt", 0.0, true},  // none
+      {"llama.tilt", false, true},
+      {"llama.tilt", std::vector<int64_t>{}, true},
+      {"llama.tilt", std::string("x"), false},
+      {"other.tilt", 2.0, true},  // of another architecture
+      {"llama.attention.causal", true, true},
+      {"llama.attention.causal", false, false},
+      {"llama.expert_gating_func", int64_t{1}, true},
+      {"llama.expert_gating_func", int64_t{2}, false},
+      {"llama.final_logit_softcapping", 30.0, true},
+      {"llama.final_logit_softcapping", 0.0, true},
+      {"llama.final_logit_softcapping", 20.0, false},
+      {"llama.pooling_type", int64_t{4}, true},
+      {"llama.rope.freq_base", 5000.0, true},
+  };
+  for (const Case& c : cases) {
+    formats::Metadata metadata = gguf_metadata();
+    metadata.set(c.key, c.value);
+    const GgufFields fields(metadata, "llama");
+    read_gguf_config(fields);
+    if (c.known) {
+      EXPECT_NO_THROW(fields.refuse_unread("llama")) << c.key;
+      continue;
+    }
+    try {
+      fields.refuse_unread("llama");
+      ADD_FAILURE() << c.key;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(c.key), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(ConfigGguf, PatternsAreListsOrIntervals) {
+  formats::Metadata metadata = gguf_metadata();
+  const auto pattern = [&](uint32_t layers) {
+    return GgufFields(metadata, "llama").get_pattern("pattern", layers, 2);
+  };
+  EXPECT_EQ(pattern(3), (std::vector<bool>{true, false, true}));
+  metadata.set("llama.pattern", int64_t{3});
+  EXPECT_EQ(pattern(3), (std::vector<bool>{true, true, false}));
+  metadata.set("llama.pattern", int64_t{0});
+  EXPECT_EQ(pattern(2), (std::vector<bool>{true, true}));
+  metadata.set("llama.pattern", std::vector<bool>{false, true});
+  EXPECT_EQ(pattern(2), (std::vector<bool>{false, true}));
+  EXPECT_THROW(pattern(3), Error);
+}
+
+// llama.cpp's own writer stores every number it knows, also those that a model leaves out.
+TEST(ConfigGguf, ZerosStandForNothing) {
+  formats::Metadata metadata = gguf_metadata();
+  metadata.set("llama.attention.scale", 0.0);
+  metadata.set("llama.attention.sliding_window", int64_t{0});
+  metadata.set("llama.rope.scaling.type", std::string("linear"));
+  metadata.set("llama.rope.scaling.factor", 0.0);
+  metadata.set("llama.rope.scaling.attn_factor", 1.0);
+  metadata.set("llama.rope.scaling.yarn_ext_factor", -1.0);
+  metadata.set("llama.rope.scaling.yarn_attn_factor", 1.0);
+  const ModelConfig c = read(metadata);
+  EXPECT_FLOAT_EQ(c.attention_scale, 0.25F);
+  EXPECT_EQ(c.layers[0].window, 0U);
+  EXPECT_EQ(c.rope.scaling, RopeScaling::none);
+  EXPECT_EQ(c.rope.factor, 1.0);
+  EXPECT_FALSE(c.rope.attention_factor);
+}
+
+}  // namespace
+}  // namespace wisp::model
