@@ -159,6 +159,11 @@ struct ModelConfig {
   uint32_t num_extra_layers = 0;  // layers behind the last one that only drafting takes
   bool tie_word_embeddings = false;
   bool learned_positions = false;
+  // Whether projections have biases: those for q, k and v (latent attention's first ones), o_proj,
+  // those of networks. Absent: as the file has them.
+  std::optional<bool> qkv_bias;
+  std::optional<bool> o_bias;
+  std::optional<bool> ffn_bias;
   float qkv_clip = 0.0F;  // 0: none; likewise the soft caps
   float attention_scale = 0.0F;
   float attention_softcap = 0.0F;

@@ -173,6 +173,8 @@ ModelConfig read_hf_config(const JsonFields& fields) {
       fields.first_of({"hidden_activation", "hidden_act", "activation_function", "activation"});
   c.activation = activation_from_name(fields.get_string(activation).value_or("silu"));
   c.tie_word_embeddings = fields.get_bool("tie_word_embeddings").value_or(false);
+  c.qkv_bias = c.o_bias = fields.get_bool("attention_bias");
+  c.ffn_bias = fields.get_bool("mlp_bias");
   c.attention_scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
   c.num_extra_layers = fields.get_uint("num_nextn_predict_layers").value_or(0);
   if (c.num_extra_layers > 64) fail("field 'num_nextn_predict_layers' is {}", c.num_extra_layers);

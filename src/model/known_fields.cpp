@@ -17,7 +17,6 @@ constexpr std::string_view kHarmless[] = {
     "add_classification_head",
     "altup_coef_clip",  // in training
     "architectures",
-    "attention_bias",  // the tensors tell, likewise of the other biases
     "attention_dropout",
     "attention_head_dim",
     "attn_implementation",
@@ -25,7 +24,6 @@ constexpr std::string_view kHarmless[] = {
     "auto_map",
     "aux_loss_alpha",
     "bad_words_ids",
-    "bias",
     "cache_implementation",
     "chunk_size_feed_forward",
     "class_num",
@@ -57,7 +55,6 @@ constexpr std::string_view kHarmless[] = {
     "max_sequence_length",
     "max_window_layers",  // counts with use_sliding_window only
     "min_length",
-    "mlp_bias",
     "model_max_length",
     "model_type",
     "n_ctx",
@@ -73,7 +70,6 @@ constexpr std::string_view kHarmless[] = {
     "problem_type",
     "pruned_heads",
     "qk_head_dim",  // the sum of its parts
-    "qkv_bias",
     "remove_invalid_values",
     "reorder_and_upcast_attn",
     "repetition_penalty",
@@ -101,7 +97,6 @@ constexpr std::string_view kHarmless[] = {
     "unsloth_version",
     "use_bfloat16",
     "use_cache",
-    "use_qkv_bias",
 };
 static_assert(std::ranges::is_sorted(kHarmless));
 

@@ -131,7 +131,7 @@ class LayerResolver {
       w.sinks = resolver_.bare_vector(Role::attention_sinks, layer_, c_.num_heads);
     }
     w.attention_sub_norm = norm(c_.sub_norms, Role::attention_sub_norm, out_cols);
-    w.o_proj = resolver_.projection(o_proj, layer_, out_cols);
+    w.o_proj = resolver_.projection(o_proj, layer_, out_cols, c_.o_bias);
     w.attention_post_norm = norm(c_.post_norms, Role::attention_post_norm, c_.hidden_size);
     const bool own_norm = c_.pre_norms && c_.residual != Residual::parallel_shared;
     w.ffn_norm = norm(own_norm, Role::ffn_norm, c_.hidden_size);
@@ -139,7 +139,7 @@ class LayerResolver {
     if (!l_.experts || c_.experts->beside_network) {
       w.up = up();
       w.ffn_sub_norm = norm(c_.sub_norms, Role::ffn_sub_norm, l_.intermediate_size);
-      w.down_proj = resolver_.projection(down, layer_, l_.intermediate_size);
+      w.down_proj = resolver_.projection(down, layer_, l_.intermediate_size, c_.ffn_bias);
     }
     w.ffn_post_norm = norm(c_.post_norms, Role::ffn_post_norm, c_.hidden_size);
     if (c_.per_layer_dim != 0) w.per_layer = per_layer();
@@ -169,20 +169,20 @@ class LayerResolver {
         const Rows rows[] = {{Role::q_proj, q_rows},
                              {Role::k_proj, kv_rows},
                              {keys_twice ? Role::k_proj : Role::v_proj, kv_rows}};
-        if (!l_.kv_of) return resolver_.projection(rows, layer_, c_.hidden_size);
+        if (!l_.kv_of) return resolver_.projection(rows, layer_, c_.hidden_size, c_.qkv_bias);
         // Some files have the others all the same.
         for (const Role role : {Role::k_proj, Role::v_proj, Role::k_norm}) {
           resolver_.ignore(role, layer_);
         }
-        return resolver_.projection(std::span(rows).first(1), layer_, c_.hidden_size);
+        return resolver_.projection(std::span(rows).first(1), layer_, c_.hidden_size, c_.qkv_bias);
       }
       case QkvLayout::stacked: {
         const Rows rows[] = {{Role::qkv_proj, q_rows + 2 * kv_rows}};
-        return resolver_.projection(rows, layer_, c_.hidden_size);
+        return resolver_.projection(rows, layer_, c_.hidden_size, c_.qkv_bias);
       }
       case QkvLayout::grouped:
         return resolver_.select(Role::qkv_proj, layer_, q_rows + 2 * kv_rows,
-                                grouped_rows(c_.num_heads, l_), c_.hidden_size);
+                                grouped_rows(c_.num_heads, l_), c_.hidden_size, c_.qkv_bias);
     }
     return {};
   }
@@ -203,14 +203,15 @@ class LayerResolver {
     LatentWeights w;
     if (l.q_rank != 0) {
       const Rows q_a[] = {{Role::q_a_proj, l.q_rank}};
-      w.q_a = resolver_.projection(q_a, layer_, c_.hidden_size);
+      w.q_a = resolver_.projection(q_a, layer_, c_.hidden_size, c_.qkv_bias);
       w.q_a_norm = resolver_.norm(Role::q_a_norm, layer_, l.q_rank, c_.norm);
     }
     w.q_nope = resolver_.select(q_role, layer_, q_rows, nope, q_cols);
     w.q_rope = resolver_.select(q_role, layer_, q_rows, rotated, q_cols);
     const uint32_t kv_rows = l.kv_rank + l.rope_dim;
-    w.kv_latent = resolver_.select(Role::kv_a_proj, layer_, kv_rows, kv, c_.hidden_size);
-    w.k_rope = resolver_.select(Role::kv_a_proj, layer_, kv_rows, k, c_.hidden_size);
+    w.kv_latent =
+        resolver_.select(Role::kv_a_proj, layer_, kv_rows, kv, c_.hidden_size, c_.qkv_bias);
+    w.k_rope = resolver_.select(Role::kv_a_proj, layer_, kv_rows, k, c_.hidden_size, c_.qkv_bias);
     w.kv_norm = resolver_.norm(Role::kv_a_norm, layer_, l.kv_rank, c_.norm);
     w.heads = resolver_.latent_heads(layer_, c_.num_heads, l);
     return w;
@@ -233,12 +234,12 @@ class LayerResolver {
   Projection up() {
     if (c_.fused_gate_up) {
       const Rows rows[] = {{Role::gate_up_proj, 2 * l_.intermediate_size}};
-      return resolver_.projection(rows, layer_, c_.hidden_size);
+      return resolver_.projection(rows, layer_, c_.hidden_size, c_.ffn_bias);
     }
     const Rows rows[] = {{Role::gate_proj, l_.intermediate_size},
                          {Role::up_proj, l_.intermediate_size}};
     return resolver_.projection(std::span(rows).subspan(c_.gated_ffn ? 0 : 1), layer_,
-                                c_.hidden_size);
+                                c_.hidden_size, c_.ffn_bias);
   }
 
   ExpertWeights experts() {
@@ -278,8 +279,9 @@ class LayerResolver {
       const Rows shared_down[] = {{Role::shared_down, c_.hidden_size}};
       const Rows shared_gate[] = {{Role::shared_expert_gate, 1}};
       w.shared_up = resolver_.projection(std::span(shared_up).subspan(c_.gated_ffn ? 0 : 1), layer_,
-                                         c_.hidden_size);
-      w.shared_down = resolver_.projection(shared_down, layer_, e.shared_intermediate_size);
+                                         c_.hidden_size, c_.ffn_bias);
+      w.shared_down =
+          resolver_.projection(shared_down, layer_, e.shared_intermediate_size, c_.ffn_bias);
       if (e.shared_gate) w.shared_gate = resolver_.projection(shared_gate, layer_, c_.hidden_size);
     }
     return w;
@@ -345,7 +347,10 @@ void resolve_head(WeightResolver& resolver, Model& model) {
   }
   if (c.norm_weights)
     model.output_norm = resolver.norm(Role::output_norm, 0, c.hidden_size, c.norm);
-  if (c.tie_word_embeddings) {
+  // As in transformers, a stored head that differs goes before what the config says.
+  const bool tied = c.tie_word_embeddings && (!resolver.has(Role::lm_head, 0) ||
+                                              resolver.same(Role::lm_head, Role::token_embedding));
+  if (tied) {
     resolver.ignore(Role::lm_head);
     model.lm_head = {{{model.token_embedding, {}, c.vocab_size}}, c.vocab_size};
   } else {

@@ -119,7 +119,7 @@ NormWeights WeightResolver::norm(Role role, uint32_t layer, uint32_t size, plan:
   NormWeights result{.weight = vector(role, layer, size), .bias = {}};
   if (kind != plan::NormKind::layer) return result;
   const Rows rows[] = {{role, size}};
-  result.bias = bias(rows, layer);
+  if (has_bias(rows, layer)) result.bias = bias(rows, layer);
   return result;
 }
 
@@ -143,11 +143,14 @@ plan::WeightId WeightResolver::head_norms(Role role, uint32_t layer, uint32_t he
   return add_f32(full, 1, heads * head_dim, std::move(bytes));
 }
 
+bool WeightResolver::has_bias(std::span<const Rows> roles, uint32_t layer) const {
+  return std::ranges::any_of(roles, [&](const Rows& part) {
+    return checkpoint_.find(name(part.role, layer, ".bias")) != nullptr;
+  });
+}
+
 std::optional<plan::WeightId> WeightResolver::bias(std::span<const Rows> roles, uint32_t layer) {
   const auto named = [&](const Rows& part) { return name(part.role, layer, ".bias"); };
-  const bool any = std::ranges::any_of(
-      roles, [&](const Rows& part) { return checkpoint_.find(named(part)) != nullptr; });
-  if (!any) return {};
   std::vector<std::byte> bytes;
   uint32_t rows = 0;
   for (const Rows& part : roles) {
@@ -184,7 +187,9 @@ std::optional<WeightResolver::Matrix> WeightResolver::take_projection(Role role,
   return matrix;
 }
 
-Projection WeightResolver::projection(std::span<const Rows> roles, uint32_t layer, uint32_t cols) {
+Projection WeightResolver::projection(std::span<const Rows> roles, uint32_t layer, uint32_t cols,
+                                      std::optional<bool> bias) {
+  const bool biased = bias.value_or(has_bias(roles, layer));
   std::vector<Matrix> matrices;
   Projection result;
   for (const Rows& part : roles) {
@@ -204,20 +209,24 @@ Projection WeightResolver::projection(std::span<const Rows> roles, uint32_t laye
       joined += fmt::format("{}{}", joined.empty() ? "" : "+", matrices[end].name);
     }
     const plan::WeightId id = add({joined, matrices[begin].dtype, rows, cols}, std::move(parts));
-    result.parts.push_back({id, bias(roles.subspan(begin, end - begin), layer), rows});
+    Projection::Part part{.weight = id, .bias = {}, .rows = rows};
+    if (biased) part.bias = this->bias(roles.subspan(begin, end - begin), layer);
+    result.parts.push_back(part);
     begin = end;
   }
   return result;
 }
 
 Projection WeightResolver::select(Role role, uint32_t layer, uint32_t total_rows,
-                                  std::span<const RowRange> order, uint32_t cols) {
+                                  std::span<const RowRange> order, uint32_t cols,
+                                  std::optional<bool> biased) {
   Projection result;
   for (const RowRange& range : order) result.rows += range.rows;
   const std::optional<Matrix> matrix = take_projection(role, layer, total_rows, cols);
   const uint64_t bias_shape[] = {total_rows};
   const std::string bias_name = name(role, layer, ".bias");
-  const formats::TensorView* bias = take(bias_name, bias_shape, false);
+  const formats::TensorView* bias =
+      biased.value_or(true) ? take(bias_name, bias_shape, biased.value_or(false)) : nullptr;
   if (!matrix) return result;
   const size_t row_bytes = matrix->data.size() / total_rows;
   const std::vector<std::byte> all = bias != nullptr ? f32_bytes(*bias) : std::vector<std::byte>{};
@@ -361,11 +370,12 @@ ExpertMatrix WeightResolver::stacked_experts(std::span<const Rows> roles, uint32
 
 std::optional<plan::WeightId> WeightResolver::expert_bias(std::span<const Rows> roles,
                                                           uint32_t layer, uint32_t num_experts) {
+  if (!has_bias(roles, layer)) return {};
   std::vector<std::vector<std::byte>> all;
   uint32_t rows = 0;
   for (const Rows& part : roles) {
     const uint64_t shape[] = {num_experts, part.rows};
-    const auto* tensor = take(name(part.role, layer, ".bias"), shape, false);
+    const auto* tensor = take(name(part.role, layer, ".bias"), shape, true);
     if (tensor != nullptr) all.push_back(f32_bytes(*tensor));
     rows += part.rows;
   }
@@ -434,8 +444,9 @@ plan::WeightId WeightResolver::add_table(std::string name, uint32_t rows, uint32
 
 Projection WeightResolver::head(uint32_t rows, uint32_t cols) {
   const Rows head[] = {{Role::lm_head, rows}};
-  const plan::WeightId weight = matrix(Role::lm_head, 0, rows, cols);
-  return {{{weight, bias(head, 0), rows}}, rows};
+  Projection::Part part{.weight = matrix(Role::lm_head, 0, rows, cols), .bias = {}, .rows = rows};
+  if (has_bias(head, 0)) part.bias = bias(head, 0);
+  return {{part}, rows};
 }
 
 void WeightResolver::ignore_layer(uint32_t layer) {
@@ -450,7 +461,17 @@ void WeightResolver::ignore_layer(uint32_t layer) {
 }
 
 void WeightResolver::ignore(Role role, uint32_t layer) {
-  used_.insert(name(role, layer, ".weight"));
+  for (const std::string_view suffix : {".weight", ".bias"}) {
+    used_.insert(name(role, layer, suffix));
+  }
+}
+
+bool WeightResolver::same(Role a, Role b) const {
+  const formats::TensorView* first = checkpoint_.find(name(a, 0, ".weight"));
+  const formats::TensorView* second = checkpoint_.find(name(b, 0, ".weight"));
+  return first != nullptr && second != nullptr && first->dtype == second->dtype &&
+         std::ranges::equal(first->shape, second->shape) &&
+         std::ranges::equal(first->data, second->data);
 }
 
 Weights WeightResolver::finish() && {

@@ -81,20 +81,22 @@ class WeightResolver {
   // tensor or in one for each head.
   plan::WeightId head_norms(Role role, uint32_t layer, uint32_t heads, uint32_t head_dim);
 
-  // Projections side by side with their biases, where they have any: {role, rows} each.
+  // Projections side by side: {role, rows} each. `bias` says whether they have biases; absent: as
+  // the file has them.
   struct Rows {
     Role role;
     uint32_t rows;
   };
-  Projection projection(std::span<const Rows> roles, uint32_t layer, uint32_t cols);
+  Projection projection(std::span<const Rows> roles, uint32_t layer, uint32_t cols,
+                        std::optional<bool> bias = {});
 
-  // Rows of a tensor of `total_rows` rows, in the order of the ranges.
+  // Rows of a tensor of `total_rows` rows, in the order of the ranges, and of its bias likewise.
   struct RowRange {
     uint32_t first;
     uint32_t rows;
   };
   Projection select(Role role, uint32_t layer, uint32_t total_rows, std::span<const RowRange> order,
-                    uint32_t cols);
+                    uint32_t cols, std::optional<bool> bias = {});
 
   // kv_b_proj of latent attention, [heads * (nope_dim + value_dim), kv_rank], as matrices of heads:
   // that for keys transposed, [heads * kv_rank, nope_dim], and [heads * value_dim, kv_rank].
@@ -122,7 +124,10 @@ class WeightResolver {
   // The head, which is stored as rows in every family.
   Projection head(uint32_t rows, uint32_t cols);
 
-  // Counts a tensor, or all of a layer, as used though no plan reads it.
+  // Whether both are in the file with the same type, shape and values.
+  bool same(Role a, Role b) const;
+
+  // Counts a tensor and its bias, or all of a layer, as used though no plan reads it.
   void ignore(Role role, uint32_t layer = 0);
   void ignore_layer(uint32_t layer);
 
@@ -159,6 +164,7 @@ class WeightResolver {
                            backend::WeightParts parts);
   std::optional<plan::WeightId> expert_bias(std::span<const Rows> roles, uint32_t layer,
                                             uint32_t num_experts);
+  bool has_bias(std::span<const Rows> roles, uint32_t layer) const;  // any of them
   std::optional<plan::WeightId> bias(std::span<const Rows> roles, uint32_t layer);
   std::string name(Role role, uint32_t layer, std::string_view suffix) const;
 

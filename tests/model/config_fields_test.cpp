@@ -127,6 +127,8 @@ TEST(ConfigHf, NullsAreAbsentFields) {
   EXPECT_TRUE(c.tie_word_embeddings);
   EXPECT_EQ(c.layers[0].head_dim, 16U);
   EXPECT_EQ(c.layers[0].window, 0U);
+  config["attn_logit_softcapping"] = nullptr;
+  EXPECT_EQ(read(config).attention_softcap, 0.0F);
 }
 
 }  // namespace

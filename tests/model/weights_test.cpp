@@ -40,9 +40,10 @@ Model load_changed(void (*change)(std::vector<TensorView>&),
   return load_model(checkpoint, {});
 }
 
-std::string error_of(void (*change)(std::vector<TensorView>&)) {
+std::string error_of(void (*change)(std::vector<TensorView>&), std::string_view from = "",
+                     std::string_view to = "") {
   try {
-    load_changed(change);
+    load_changed(change, kLlama, from, to);
   } catch (const Error& error) {
     return error.what();
   }
@@ -169,12 +170,57 @@ TEST(Weights, MissingTensor) {
             std::string::npos);
 }
 
+constexpr std::string_view kDenied = "\"attention_bias\": false";
+constexpr std::string_view kPromised = "\"attention_bias\": true";
+
+void add_q_bias(std::vector<TensorView>& tensors) {
+  tensors.push_back(named(tensors, "model.norm.weight"));
+  tensors.back().name = "model.layers.0.self_attn.q_proj.bias";
+}
+
 TEST(Weights, ABiasOfSomePartsOnly) {
-  EXPECT_NE(error_of([](std::vector<TensorView>& t) {
-              t.push_back(named(t, "model.norm.weight"));
-              t.back().name = "model.layers.0.self_attn.q_proj.bias";
-            }).find("tensor 'model.layers.0.self_attn.k_proj.bias' is missing"),
+  EXPECT_NE(error_of(add_q_bias, kDenied, "\"attention_bias\": null")
+                .find("tensor 'model.layers.0.self_attn.k_proj.bias' is missing"),
             std::string::npos);
+}
+
+TEST(Weights, BiasesAreThereAsTheConfigSays) {
+  EXPECT_NE(error_of(add_q_bias).find("tensor 'model.layers.0.self_attn.q_proj.bias' is not used"),
+            std::string::npos);
+  const auto nothing = [](std::vector<TensorView>&) {};
+  EXPECT_EQ(error_of(nothing), "");
+  EXPECT_NE(error_of(nothing, kDenied, kPromised)
+                .find("tensor 'model.layers.0.self_attn.q_proj.bias' is missing (and 5 more"),
+            std::string::npos)
+      << error_of(nothing, kDenied, kPromised);
+  EXPECT_NE(error_of(nothing, "\"mlp_bias\": false", "\"mlp_bias\": true")
+                .find("tensor 'model.layers.0.mlp.gate_proj.bias' is missing (and 5 more"),
+            std::string::npos);
+}
+
+TEST(Weights, AStoredHeadThatDiffersIsUsed) {
+  const auto add_head = [](std::vector<TensorView>& tensors) {
+    TensorView head = named(tensors, "model.embed_tokens.weight");
+    head.name = "lm_head.weight";
+    std::erase_if(tensors, [](auto& t) { return t.name == "lm_head.weight"; });
+    tensors.push_back(head);
+  };
+  const auto add_other_head = [](std::vector<TensorView>& tensors) {
+    static std::vector<std::byte> other;
+    TensorView head = named(tensors, "model.embed_tokens.weight");
+    other.assign(head.data.begin(), head.data.end());
+    other.back() ^= std::byte{1};
+    head.name = "lm_head.weight";
+    head.data = other;
+    std::erase_if(tensors, [](auto& t) { return t.name == "lm_head.weight"; });
+    tensors.push_back(head);
+  };
+  const std::string_view untied = "\"tie_word_embeddings\": false";
+  const std::string_view tied = "\"tie_word_embeddings\": true";
+  const Model same = load_changed(add_head, kLlama, untied, tied);
+  EXPECT_EQ(same.lm_head.parts[0].weight, same.token_embedding);
+  const Model other = load_changed(add_other_head, kLlama, untied, tied);
+  EXPECT_NE(other.lm_head.parts[0].weight, other.token_embedding);
 }
 
 TEST(Weights, UnusedTensor) {

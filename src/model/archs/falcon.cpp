@@ -44,6 +44,7 @@ const Arch kFalcon = {
         [](const JsonFields& fields, ModelConfig& c) {
           fields.pass_over({"parallel_attn", "multi_query", "num_ln_in_parallel_attn"});
           const bool grouped = fields.get_bool("new_decoder_architecture").value_or(false);
+          c.qkv_bias = c.o_bias = c.ffn_bias = fields.get_bool("bias");
           refuse(fields, "alibi", true);
           if (!grouped) refuse(fields, "parallel_attn", false);
           read_falcon(c);

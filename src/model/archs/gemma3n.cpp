@@ -66,7 +66,7 @@ void read_hf(const JsonFields& fields, ModelConfig& c) {
   c.laurel_rank = fields.require_uint("laurel_rank");
   c.per_layer_vocab = fields.require_uint("vocab_size_per_layer_input");
   c.per_layer_dim = fields.require_uint("hidden_size_per_layer_input");
-  c.logit_softcap = static_cast<float>(fields.get_number("final_logit_softcapping").value_or(0.0));
+  c.logit_softcap = static_cast<float>(fields.get_number("final_logit_softcapping").value_or(30.0));
   read_sparsity(fields, c);
 }
 
@@ -103,7 +103,7 @@ const Arch kGemma3n = {
     .hf_names = gemma_names(),
     .hf_defaults =
         R"({"tie_word_embeddings": true, "hidden_activation": "gelu_pytorch_tanh", "head_dim": 256,
-            "max_position_embeddings": 32768, "sliding_window": 512, "final_logit_softcapping": 30.0,
+            "max_position_embeddings": 32768, "sliding_window": 512,
             "hidden_size_per_layer_input": 256, "vocab_size_per_layer_input": 262144,
             "altup_num_inputs": 4, "laurel_rank": 64,
             "num_kv_shared_layers": 15, "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0})",

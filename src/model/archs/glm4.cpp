@@ -22,7 +22,11 @@ const Arch kGlm4 = {
                  {Role::ffn_post_norm, "model.layers.{}.post_mlp_layernorm"}},
     .windows = false,
     .hf_defaults = R"({"rms_norm_eps": 1.5625e-7, "partial_rotary_factor": 0.5})",
-    .from_hf = [](const JsonFields&, ModelConfig& c) { read_glm4(c); },
+    .from_hf =
+        [](const JsonFields&, ModelConfig& c) {
+          read_glm4(c);
+          c.o_bias = {};  // attention_bias is not about it
+        },
     .from_gguf = [](const GgufFields&, ModelConfig& c) { read_glm4(c); },
 };
 

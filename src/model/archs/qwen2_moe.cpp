@@ -23,6 +23,7 @@ const Arch kQwen2Moe = {
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {
           read_qwen_windows(fields, c);
+          c.qkv_bias = fields.get_bool("qkv_bias");
           read_qwen_experts(fields, c);
           c.experts->shared_intermediate_size =
               fields.require_uint("shared_expert_intermediate_size");

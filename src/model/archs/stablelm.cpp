@@ -14,6 +14,7 @@ const Arch kStableLm = {
     .from_hf =
         [](const JsonFields& fields, ModelConfig& c) {
           c.norm = plan::NormKind::layer;
+          c.qkv_bias = fields.get_bool("use_qkv_bias");
           if (fields.get_bool("use_parallel_residual").value_or(false)) {
             c.residual = Residual::parallel_shared;
           }
