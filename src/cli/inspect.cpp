@@ -214,6 +214,8 @@ void run_inspect(const InspectFlags& flags) {
       plan::verify(plan, model.resources);
       plans.push_back(plan::to_string(plan, model.resources));
     }
+  } else {
+    model::check_tensors(checkpoint);
   }
   if (flags.json) {
     print_json(flags, checkpoint, config, plans);

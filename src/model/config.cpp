@@ -13,18 +13,36 @@ namespace {
 // Far above any published model, far below what would overflow 32 bits in a product of two.
 constexpr uint32_t kMaxDim = 1U << 24;
 constexpr uint32_t kMaxLayers = 4096;
+constexpr uint32_t kMaxContext = 1U << 28;
 
 void expect_range(std::string_view name, uint32_t value, uint32_t max) {
   if (value == 0 || value > max) fail("{} is {}, expected 1 to {}", name, value, max);
 }
 
-void check_factors(const std::vector<double>& factors, uint32_t pairs) {
+void expect_finite(std::string_view name, double value) {
+  if (!std::isfinite(value)) fail("{} is {}", name, value);
+}
+
+void expect_positive(std::string_view name, double value) {
+  if (!(value > 0.0) || !std::isfinite(value)) fail("{} is {}, expected above 0", name, value);
+}
+
+void expect_order(std::string_view low_name, double low, std::string_view high_name, double high) {
+  expect_positive(low_name, low);
+  if (high > low && std::isfinite(high)) return;
+  fail("{} is {} and {} {}, expected more", low_name, low, high_name, high);
+}
+
+// Zero stands for "none".
+void expect_none_or_positive(std::string_view name, double value) {
+  if (!(value >= 0.0) || !std::isfinite(value)) fail("{} is {}, expected 0 or more", name, value);
+}
+
+void check_factors(std::string_view name, const std::vector<double>& factors, uint32_t pairs) {
   if (factors.size() != pairs) {
-    fail("longrope has {} factors, expected {}", factors.size(), pairs);
+    fail("longrope has {} factors, expected {}: {}", factors.size(), pairs, name);
   }
-  for (const double factor : factors) {
-    if (!(factor > 0.0) || !std::isfinite(factor)) fail("a longrope factor is {}", factor);
-  }
+  for (const double factor : factors) expect_positive(name, factor);
 }
 
 void check_experts(const ExpertsConfig& e) {
@@ -34,15 +52,16 @@ void check_experts(const ExpertsConfig& e) {
   if (e.shared_intermediate_size > kMaxDim) {
     fail("shared intermediate_size is {}", e.shared_intermediate_size);
   }
-  if (!std::isfinite(e.scale)) fail("the scale of experts is {}", e.scale);
+  expect_finite("the scale of experts (routed_scaling_factor)", e.scale);
+  expect_finite("router_scale", e.router_scale);
   if (e.num_groups == 0 || e.num_experts % e.num_groups != 0) {
-    fail("{} experts in {} groups", e.num_experts, e.num_groups);
+    fail("n_group is {}, which does not divide num_experts {}", e.num_groups, e.num_experts);
   }
-  if (e.top_groups == 0 || e.top_groups > e.num_groups) {
-    fail("{} of {} groups of experts are chosen", e.top_groups, e.num_groups);
-  }
+  expect_range("topk_group", e.top_groups, e.num_groups);
   const uint32_t choice = e.num_experts / e.num_groups * e.top_groups;
-  if (e.top_k > choice) fail("{} of {} experts are chosen", e.top_k, choice);
+  if (e.top_k > choice) {
+    fail("num_experts_per_token is {}, of {} experts in the chosen groups", e.top_k, choice);
+  }
 }
 
 void check_latent(const LatentConfig& latent, uint32_t head_dim) {
@@ -63,22 +82,27 @@ void check_rope(const RopeConfig& rope) {
     fail("rotary_dim is {}, expected an even number", rope.rotary_dim);
   }
   if (!(rope.theta > 1.0) || !std::isfinite(rope.theta)) fail("rope_theta is {}", rope.theta);
-  if (rope.scaling != RopeScaling::none && !(rope.factor > 0.0)) {
-    fail("rope factor is {}", rope.factor);
+  if (rope.scaling != RopeScaling::none) expect_positive("rope factor", rope.factor);
+  if (rope.attention_factor) expect_positive("rope attention_factor", *rope.attention_factor);
+  if (rope.mscale) expect_none_or_positive("rope mscale", *rope.mscale);
+  if (rope.mscale_all_dim) expect_none_or_positive("rope mscale_all_dim", *rope.mscale_all_dim);
+  if (rope.scaling == RopeScaling::yarn) {
+    expect_order("rope beta_slow", rope.beta_slow, "beta_fast", rope.beta_fast);
   }
-  if (rope.attention_factor &&
-      (!(*rope.attention_factor > 0.0) || !std::isfinite(*rope.attention_factor))) {
-    fail("the attention factor of rope is {}", *rope.attention_factor);
+  if (rope.scaling == RopeScaling::llama3) {
+    expect_order("rope low_freq_factor", rope.low_freq_factor, "high_freq_factor",
+                 rope.high_freq_factor);
   }
   const bool needs_original = rope.scaling == RopeScaling::llama3 ||
                               rope.scaling == RopeScaling::yarn ||
                               rope.scaling == RopeScaling::longrope;
-  if (needs_original && rope.original_context == 0) {
-    fail("rope scaling {} needs original_max_position_embeddings", scaling_name(rope.scaling));
+  if (needs_original && (rope.original_context < 2 || rope.original_context > kMaxContext)) {
+    fail("rope original_max_position_embeddings is {}, expected 2 to {}", rope.original_context,
+         kMaxContext);
   }
   if (rope.scaling == RopeScaling::longrope) {
-    check_factors(rope.short_factors, rope.rotary_dim / 2);
-    check_factors(rope.long_factors, rope.rotary_dim / 2);
+    check_factors("rope short_factor", rope.short_factors, rope.rotary_dim / 2);
+    check_factors("rope long_factor", rope.long_factors, rope.rotary_dim / 2);
   }
 }
 
@@ -148,15 +172,16 @@ void check(const ModelConfig& c) {
   expect_range("hidden_size", c.hidden_size, kMaxDim);
   expect_range("num_layers", c.num_layers, kMaxLayers);
   expect_range("num_heads", c.num_heads, 4096);
-  expect_range("max_position_embeddings", c.max_position_embeddings, 1U << 28);
-  if (!(c.norm_eps >= 0.0F) || !std::isfinite(c.norm_eps)) fail("norm_eps is {}", c.norm_eps);
-  for (const float scale :
-       {c.attention_scale, c.embedding_scale, c.residual_scale, c.logit_scale}) {
-    if (!std::isfinite(scale)) fail("a scale is {}", scale);
-  }
-  for (const float limit : {c.attention_softcap, c.logit_softcap, c.qkv_clip}) {
-    if (!(limit >= 0.0F) || !std::isfinite(limit)) fail("a soft cap or clip is {}", limit);
-  }
+  expect_range("max_position_embeddings", c.max_position_embeddings, kMaxContext);
+  expect_none_or_positive("norm_eps", c.norm_eps);
+  expect_finite("attention_scale", c.attention_scale);
+  expect_finite("embedding_scale", c.embedding_scale);
+  expect_finite("residual_scale", c.residual_scale);
+  expect_finite("logit_scale", c.logit_scale);
+  expect_finite("query_scale_beta", c.query_scale_beta);
+  expect_none_or_positive("attention_softcap", c.attention_softcap);
+  expect_none_or_positive("logit_softcap", c.logit_softcap);
+  expect_none_or_positive("qkv_clip", c.qkv_clip);
   if (c.experts) check_experts(*c.experts);
   check_rope(c.rope);
   if (c.local_rope) check_rope(*c.local_rope);

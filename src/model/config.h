@@ -36,6 +36,7 @@ struct RopeConfig {
   // longrope: divisors of the frequencies, for contexts up to the original one and for longer ones
   std::vector<double> short_factors = {};
   std::vector<double> long_factors = {};
+  bool stored_factors = false;  // the file has to have rope_freqs, without which more pairs turn
 };
 
 enum class LayerRope : uint8_t { none, global, local };

@@ -380,7 +380,7 @@ void add_tables(WeightResolver& resolver, Model& model, uint32_t context, uint32
   resolver.ignore(Role::rope_factors_long);
   if (used(LayerRope::global)) {
     const std::vector<float> factors =
-        resolver.values(Role::rope_factors, 0, c.rope.rotary_dim / 2);
+        resolver.values(Role::rope_factors, 0, c.rope.rotary_dim / 2, c.rope.stored_factors);
     model.rope = add_rope(resolver, "rope", c.rope, context, longest, factors);
   }
   if (used(LayerRope::local)) {
@@ -426,11 +426,14 @@ ModelConfig read_config(const formats::Checkpoint& checkpoint) {
   return config;
 }
 
-Model load_model(const formats::Checkpoint& checkpoint, const ModelOptions& options) {
+namespace {
+
+Model resolve(const formats::Checkpoint& checkpoint, const ModelOptions& options, bool check_only) {
   Model model;
   model.config = read_config(checkpoint);
   const ModelConfig& c = model.config;
-  WeightResolver resolver(checkpoint, tensor_names(checkpoint, arch_named(c.family)), c.transposed);
+  WeightResolver resolver(checkpoint, tensor_names(checkpoint, arch_named(c.family)), c.transposed,
+                          check_only);
   resolve_head(resolver, model);
   uint32_t num_kv_layers = 0;
   for (uint32_t i = 0; i < c.num_layers; ++i) {
@@ -450,6 +453,16 @@ Model load_model(const formats::Checkpoint& checkpoint, const ModelOptions& opti
   model.resources.kv_dtype = options.kv_dtype;
   model.resources.vocab_size = c.vocab_size;
   return model;
+}
+
+}  // namespace
+
+Model load_model(const formats::Checkpoint& checkpoint, const ModelOptions& options) {
+  return resolve(checkpoint, options, false);
+}
+
+void check_tensors(const formats::Checkpoint& checkpoint) {
+  resolve(checkpoint, {.context = 1}, true);
 }
 
 }  // namespace wisp::model

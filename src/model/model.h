@@ -136,6 +136,10 @@ ModelConfig read_config(const formats::Checkpoint& checkpoint);
 // found.
 Model load_model(const formats::Checkpoint& checkpoint, const ModelOptions& options);
 
+// Resolves every tensor as load_model does, but reads none, so that it is quick for any size.
+// Throws the same errors.
+void check_tensors(const formats::Checkpoint& checkpoint);
+
 // --math: fast quantises activations to int8 in the decode class (block-quantised weights) and
 // rounds matmul inputs to f16 in the prefill class; exact keeps f32 everywhere.
 enum class Math : uint8_t { fast, exact };

@@ -94,7 +94,10 @@ std::vector<float> rope_table(const RopeConfig& rope, uint32_t positions,
   std::vector<float> table(size_t{positions} * rope.rotary_dim);
   for (uint32_t i = 0; i < pairs; ++i) {
     double freq = frequency(rope, i);
-    if (!freq_factors.empty()) freq /= freq_factors[i];
+    if (!freq_factors.empty()) {
+      if (!(freq_factors[i] > 0.0F)) fail("rope frequency factor {} is {}", i, freq_factors[i]);
+      freq /= freq_factors[i];
+    }
     const auto freq32 = static_cast<float>(freq);
     for (uint32_t p = 0; p < positions; ++p) {
       // The angle is rounded to f32 as in the reference; its cosine and sine are exact to f32.

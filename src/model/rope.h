@@ -13,7 +13,8 @@ namespace wisp::model {
 // attention factor of the scaling. Frequencies follow transformers' modeling_rope_utils: linear
 // divides by the factor; llama3 (Llama 3.1) blends by wavelength; yarn (Peng et al. 2023) blends by
 // rotation count; proportional (Gemma 4) turns only the first pairs. `freq_factors` (GGUF's
-// rope_freqs, rotary_dim / 2 of them, or empty) divide the frequencies on top.
+// rope_freqs, rotary_dim / 2 of them, or empty) divide the frequencies on top. Throws Error for
+// another number of them, or one that is not above 0.
 std::vector<float> rope_table(const RopeConfig& rope, uint32_t positions,
                               std::span<const float> freq_factors);
 

@@ -12,12 +12,6 @@
 namespace wisp::model {
 namespace {
 
-std::vector<std::byte> f32_bytes(const formats::TensorView& tensor) {
-  const std::vector<float> values = formats::tensor_to_f32(tensor);
-  const auto bytes = std::as_bytes(std::span(values));
-  return {bytes.begin(), bytes.end()};
-}
-
 // The matrix [rows, cols] of which `data` is the transpose, elements of `size` bytes.
 std::vector<std::byte> transpose(std::span<const std::byte> data, size_t rows, size_t cols,
                                  size_t size) {
@@ -31,6 +25,12 @@ std::vector<std::byte> transpose(std::span<const std::byte> data, size_t rows, s
 }
 
 }  // namespace
+
+std::vector<std::byte> WeightResolver::f32_bytes(const formats::TensorView& tensor) {
+  const std::vector<float> values = formats::tensor_to_f32(tensor);
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
 
 std::string WeightResolver::name(Role role, uint32_t layer, std::string_view suffix) const {
   return names_(role, layer) + std::string(suffix);
@@ -55,7 +55,7 @@ const formats::TensorView* WeightResolver::take(const std::string& name,
                                     formats::dtype_name(tensor->dtype)));
     return nullptr;
   }
-  return tensor;
+  return check_only_ ? nullptr : tensor;
 }
 
 plan::WeightId WeightResolver::add(plan::Weight weight, backend::WeightParts parts) {
@@ -135,7 +135,7 @@ plan::WeightId WeightResolver::head_norms(Role role, uint32_t layer, uint32_t he
     for (uint32_t head = 0; head < heads; ++head) {
       const std::string one = name(role, layer, fmt::format(".norms.{}.weight", head));
       const formats::TensorView* tensor = take(one, std::span(shape).subspan(1), true);
-      if (tensor == nullptr) return {};
+      if (tensor == nullptr) continue;
       const std::vector<std::byte> more = f32_bytes(*tensor);
       bytes.insert(bytes.end(), more.begin(), more.end());
     }
@@ -153,14 +153,17 @@ std::optional<plan::WeightId> WeightResolver::bias(std::span<const Rows> roles, 
   const auto named = [&](const Rows& part) { return name(part.role, layer, ".bias"); };
   std::vector<std::byte> bytes;
   uint32_t rows = 0;
+  bool whole = true;
   for (const Rows& part : roles) {
     const uint64_t shape[] = {part.rows};
     const formats::TensorView* tensor = take(named(part), shape, true);
-    if (tensor == nullptr) return {};
+    rows += part.rows;
+    whole = whole && tensor != nullptr;
+    if (!whole) continue;
     const std::vector<std::byte> part_bytes = f32_bytes(*tensor);
     bytes.insert(bytes.end(), part_bytes.begin(), part_bytes.end());
-    rows += part.rows;
   }
+  if (!whole) return {};
   return add_f32(named(roles[0]), 1, rows, std::move(bytes));
 }
 
@@ -197,7 +200,10 @@ Projection WeightResolver::projection(std::span<const Rows> roles, uint32_t laye
     if (matrix) matrices.push_back(*matrix);
     result.rows += part.rows;
   }
-  if (matrices.size() != roles.size()) return result;
+  if (matrices.size() != roles.size()) {
+    if (biased) this->bias(roles, layer);  // so that they are not left over
+    return result;
+  }
   for (size_t begin = 0; begin < roles.size();) {
     size_t end = begin;
     uint32_t rows = 0;
@@ -296,140 +302,8 @@ std::string WeightResolver::bare_name(Role role, uint32_t layer) const {
   return checkpoint_.find(bare) != nullptr ? bare : bare + ".weight";
 }
 
-ExpertMatrix WeightResolver::experts(std::span<const Rows> roles, uint32_t layer,
-                                     uint32_t num_experts, uint32_t cols, ExpertLayout layout) {
-  switch (layout) {
-    case ExpertLayout::single:
-      return single_experts(roles, layer, num_experts, cols);
-    case ExpertLayout::stacked:
-      return stacked_experts(roles, layer, num_experts, cols);
-    case ExpertLayout::transposed_interleaved:
-      ensure(roles.size() == 1, "gate and up are one tensor");
-      return interleaved_experts(roles[0], layer, num_experts, cols);
-  }
-  return {};
-}
-
-ExpertMatrix WeightResolver::add_experts(std::span<const formats::TensorView* const> tensors,
-                                         std::span<const Rows> roles, uint32_t num_experts,
-                                         uint32_t cols, backend::WeightParts parts) {
-  ExpertMatrix result;
-  for (const Rows& part : roles) result.rows += part.rows;
-  for (const formats::TensorView* tensor : tensors) {
-    if (tensor->dtype != tensors[0]->dtype) {
-      problems_.push_back(
-          fmt::format("tensor '{}' has type {}, '{}' {}: experts of several types "
-                      "are not supported",
-                      tensor->name, formats::dtype_name(tensor->dtype), tensors[0]->name,
-                      formats::dtype_name(tensors[0]->dtype)));
-      return result;
-    }
-  }
-  result.weight =
-      add({tensors[0]->name, tensors[0]->dtype, num_experts * result.rows, cols}, std::move(parts));
-  return result;
-}
-
-ExpertMatrix WeightResolver::single_experts(std::span<const Rows> roles, uint32_t layer,
-                                            uint32_t num_experts, uint32_t cols) {
-  std::vector<const formats::TensorView*> tensors;
-  backend::WeightParts parts;
-  for (uint32_t e = 0; e < num_experts; ++e) {
-    for (const Rows& part : roles) {
-      const uint64_t shape[] = {part.rows, cols};
-      const auto* tensor = take(names_(part.role, layer, e) + ".weight", shape, true);
-      if (tensor == nullptr) continue;
-      tensors.push_back(tensor);
-      parts.push_back(tensor->data);
-    }
-  }
-  if (tensors.size() != num_experts * roles.size()) return {};
-  return add_experts(tensors, roles, num_experts, cols, std::move(parts));
-}
-
-ExpertMatrix WeightResolver::stacked_experts(std::span<const Rows> roles, uint32_t layer,
-                                             uint32_t num_experts, uint32_t cols) {
-  std::vector<const formats::TensorView*> tensors;
-  for (const Rows& part : roles) {
-    const uint64_t shape[] = {num_experts, part.rows, cols};
-    const formats::TensorView* tensor = take(bare_name(part.role, layer), shape, true);
-    if (tensor != nullptr) tensors.push_back(tensor);
-  }
-  if (tensors.size() != roles.size()) return {};
-  backend::WeightParts parts;
-  for (uint32_t e = 0; e < num_experts; ++e) {
-    for (const formats::TensorView* tensor : tensors) {
-      const size_t bytes = tensor->data.size() / num_experts;
-      parts.push_back(tensor->data.subspan(e * bytes, bytes));
-    }
-  }
-  ExpertMatrix result = add_experts(tensors, roles, num_experts, cols, std::move(parts));
-  result.bias = expert_bias(roles, layer, num_experts);
-  return result;
-}
-
-std::optional<plan::WeightId> WeightResolver::expert_bias(std::span<const Rows> roles,
-                                                          uint32_t layer, uint32_t num_experts) {
-  if (!has_bias(roles, layer)) return {};
-  std::vector<std::vector<std::byte>> all;
-  uint32_t rows = 0;
-  for (const Rows& part : roles) {
-    const uint64_t shape[] = {num_experts, part.rows};
-    const auto* tensor = take(name(part.role, layer, ".bias"), shape, true);
-    if (tensor != nullptr) all.push_back(f32_bytes(*tensor));
-    rows += part.rows;
-  }
-  if (all.size() != roles.size()) return {};
-  std::vector<std::byte> bytes;
-  for (uint32_t e = 0; e < num_experts; ++e) {
-    for (const auto& part : all) {
-      const auto own =
-          std::span(part).subspan(e * (part.size() / num_experts), part.size() / num_experts);
-      bytes.insert(bytes.end(), own.begin(), own.end());
-    }
-  }
-  return add_f32(name(roles[0].role, layer, ".bias"), 1, num_experts * rows, std::move(bytes));
-}
-
-// [experts, cols, rows] becomes [experts, rows, cols]; with more than one turn (gate and up) rows
-// 0, 2, 4, ... come before 1, 3, 5, ....
-ExpertMatrix WeightResolver::interleaved_experts(const Rows& rows, uint32_t layer,
-                                                 uint32_t num_experts, uint32_t cols) {
-  const uint64_t shape[] = {num_experts, cols, rows.rows};
-  const uint64_t bias_shape[] = {num_experts, rows.rows};
-  const formats::TensorView* tensor = take(bare_name(rows.role, layer), shape, true);
-  const formats::TensorView* bias = take(name(rows.role, layer, "_bias"), bias_shape, true);
-  if (tensor == nullptr || bias == nullptr) return {};
-  const size_t size = element_bytes(tensor->name, tensor->dtype);
-  if (size == 0) return {};
-  const uint32_t turns = rows.role == Role::expert_gate_up ? 2 : 1;
-  const auto source_row = [&](uint32_t r) {
-    const uint32_t half = rows.rows / turns;
-    return r % half * turns + r / half;
-  };
-  const std::vector<float> bias_values = formats::tensor_to_f32(*bias);
-  std::vector<float> biases(bias_values.size());
-  std::vector<std::byte>& out = weights_.owned.emplace_back(tensor->data.size());
-  for (size_t e = 0; e < num_experts; ++e) {
-    const std::byte* from = tensor->data.data() + e * rows.rows * cols * size;
-    std::byte* to = out.data() + e * rows.rows * cols * size;
-    for (uint32_t r = 0; r < rows.rows; ++r) {
-      const size_t source = source_row(r);
-      biases[e * rows.rows + r] = bias_values[e * rows.rows + source];
-      for (size_t c = 0; c < cols; ++c) {
-        std::memcpy(to + (r * cols + c) * size, from + (c * rows.rows + source) * size, size);
-      }
-    }
-  }
-  ExpertMatrix result{.rows = rows.rows};
-  result.weight = add({tensor->name, tensor->dtype, num_experts * rows.rows, cols}, {out});
-  const auto bytes = std::as_bytes(std::span(biases));
-  result.bias = add_f32(bias->name, 1, num_experts * rows.rows, {bytes.begin(), bytes.end()});
-  return result;
-}
-
-std::vector<float> WeightResolver::values(Role role, uint32_t layer, uint32_t size) {
-  if (!names_.has(role, layer)) return {};
+std::vector<float> WeightResolver::values(Role role, uint32_t layer, uint32_t size, bool required) {
+  if (!required && !names_.has(role, layer)) return {};
   const uint64_t shape[] = {size};
   const formats::TensorView* tensor = take(name(role, layer, ".weight"), shape, true);
   if (tensor == nullptr) return {};

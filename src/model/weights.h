@@ -56,8 +56,13 @@ struct ExpertMatrix {
 class WeightResolver {
  public:
   // `checkpoint` must outlive the Weights. `transposed`: projections are stored [cols, rows].
-  WeightResolver(const formats::Checkpoint& checkpoint, TensorNames names, bool transposed)
-      : checkpoint_(checkpoint), names_(std::move(names)), transposed_(transposed) {}
+  // `check_only`: tensors are looked up, but not read, and finish() gives nothing to run with.
+  WeightResolver(const formats::Checkpoint& checkpoint, TensorNames names, bool transposed,
+                 bool check_only)
+      : checkpoint_(checkpoint),
+        names_(std::move(names)),
+        transposed_(transposed),
+        check_only_(check_only) {}
 
   bool has(Role role, uint32_t layer) const { return names_.has(role, layer); }
 
@@ -114,8 +119,8 @@ class WeightResolver {
   plan::WeightId bare_vector(Role role, uint32_t layer, uint32_t size);
   float bare_number(Role role, uint32_t layer);
 
-  // The values of an optional tensor; empty when there is none.
-  std::vector<float> values(Role role, uint32_t layer, uint32_t size);
+  // The values of a tensor; empty when there is none.
+  std::vector<float> values(Role role, uint32_t layer, uint32_t size, bool required);
 
   // A table computed at load.
   plan::WeightId add_table(std::string name, uint32_t rows, uint32_t cols,
@@ -142,6 +147,8 @@ class WeightResolver {
     std::span<const std::byte> data;
   };
 
+  static std::vector<std::byte> f32_bytes(const formats::TensorView& tensor);
+  // nullptr: a problem, or nothing is to be read.
   const formats::TensorView* take(const std::string& name, std::span<const uint64_t> shape,
                                   bool required);
   std::optional<Matrix> take_projection(Role role, uint32_t layer, uint32_t rows, uint32_t cols);
@@ -159,7 +166,9 @@ class WeightResolver {
                                uint32_t cols);
   ExpertMatrix interleaved_experts(const Rows& rows, uint32_t layer, uint32_t num_experts,
                                    uint32_t cols);
-  ExpertMatrix add_experts(std::span<const formats::TensorView* const> tensors,
+  // The name of a tensor that each expert has one of, with a star for the expert.
+  std::string starred(Role role, uint32_t layer) const;
+  ExpertMatrix add_experts(std::string name, std::span<const formats::TensorView* const> tensors,
                            std::span<const Rows> roles, uint32_t num_experts, uint32_t cols,
                            backend::WeightParts parts);
   std::optional<plan::WeightId> expert_bias(std::span<const Rows> roles, uint32_t layer,
@@ -171,6 +180,7 @@ class WeightResolver {
   const formats::Checkpoint& checkpoint_;
   TensorNames names_;
   bool transposed_;
+  bool check_only_;
   std::unordered_set<std::string> used_;
   std::vector<std::string> problems_;
   Weights weights_;

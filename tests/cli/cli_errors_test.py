@@ -72,6 +72,10 @@ class ModelFilesTest(Case):
         self.generate("hidden_size", model)
         edit_config(model, lambda config: config.update(hidden_size=64, model_type="perceptron"))
         self.generate("perceptron", model)
+        edit_config(model, lambda config: config.update(model_type="llama", tilt=1))
+        self.generate("field 'tilt': 1 is not known for the family 'llama'", model)
+        edit_config(model, lambda config: config.update(tilt=None, intermediate_size=48))
+        self.check(1, "expected [48, 64]", "inspect", model)
         (model / "config.json").write_text("{")
         self.generate("config.json", model)
 

@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "formats/checkpoint.h"
+#include "formats/gguf.h"
+#include "model/model.h"
+#include "temporary_folder.h"
 
 namespace wisp::model {
 namespace {
@@ -142,6 +146,66 @@ TEST(ConfigGguf, ZerosStandForNothing) {
   EXPECT_EQ(c.rope.scaling, RopeScaling::none);
   EXPECT_EQ(c.rope.factor, 1.0);
   EXPECT_FALSE(c.rope.attention_factor);
+}
+
+// The message of loading a fixture whose metadata `change` has changed and whose tensor `dropped`
+// is left out.
+std::string error_of(std::string_view fixture, void (*change)(formats::Metadata&),
+                     std::string_view dropped = "") {
+  const auto source = formats::Checkpoint::open(std::filesystem::path(WISP_SOURCE_DIR) /
+                                                "tests/data/models" / fixture / "model.gguf");
+  formats::Metadata metadata = source.metadata();
+  change(metadata);
+  std::vector<formats::GgufTensor> tensors;
+  for (const formats::TensorView& t : source.tensors()) {
+    if (t.name != dropped) tensors.push_back({t.name, t.dtype, t.shape, [&t] { return t.data; }});
+  }
+  const std::filesystem::path path = temporary_folder() / "changed.gguf";
+  formats::write_gguf(path, metadata, tensors);
+  try {
+    load_model(formats::Checkpoint::open(path), {});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void change_nothing(formats::Metadata& /*metadata*/) {}
+
+TEST(ConfigGguf, Gemma4StatesTheSizesThatItComputesWith) {
+  EXPECT_EQ(error_of("gguf_gemma4", change_nothing), "");
+  struct Case {
+    void (*change)(formats::Metadata&);
+    const char* message;
+  };
+  const Case cases[] = {
+      {[](auto& m) { m.set("gemma4.rope.dimension_count", int64_t{8}); },
+       "gemma4.rope.dimension_count: 8 in heads of 16"},
+      {[](auto& m) { m.set("gemma4.rope.dimension_count_swa", int64_t{4}); },
+       "gemma4.rope.dimension_count_swa: 4 in heads of 8"},
+      {[](auto& m) { m.set("gemma4.attention.value_length_swa", int64_t{4}); },
+       "gemma4.attention.value_length_swa: 4 in heads of 8"},
+  };
+  for (const Case& c : cases) {
+    const std::string error = error_of("gguf_gemma4", c.change);
+    EXPECT_NE(error.find(c.message), std::string::npos) << error;
+  }
+}
+
+// Without them more pairs would turn than the model was trained with.
+TEST(ConfigGguf, Gemma4NeedsItsRopeFactors) {
+  const std::string error = error_of("gguf_gemma4", change_nothing, "rope_freqs.weight");
+  EXPECT_NE(error.find("tensor 'rope_freqs.weight' is missing"), std::string::npos) << error;
+}
+
+TEST(ConfigGguf, WindowsMayBeListed) {
+  const auto nothing_slides = [](formats::Metadata& m) {
+    m.set("cohere2.attention.sliding_window_pattern", std::vector<bool>{true});
+  };
+  const std::string error = error_of("gguf_cohere2", nothing_slides);
+  EXPECT_NE(error.find("'cohere2.attention.sliding_window_pattern' has 1 values"),
+            std::string::npos)
+      << error;
 }
 
 }  // namespace

@@ -109,6 +109,45 @@ TEST(ConfigHf, ErrorsNameTheField) {
   }
 }
 
+TEST(ConfigHf, RangeErrorsNameTheField) {
+  struct Case {
+    const char* model_type;
+    const char* fields;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"llama", R"({"rope_scaling": {"type": "linear", "factor": -2.0}})", "rope factor is -2"},
+      {"llama", R"({"rope_scaling": {"type": "yarn", "factor": 2.0, "mscale": -1.0}})",
+       "rope mscale is -1"},
+      {"llama", R"({"rope_scaling": {"type": "yarn", "factor": 2.0, "mscale_all_dim": -1.0}})",
+       "rope mscale_all_dim is -1"},
+      {"llama", R"({"rope_scaling": {"type": "yarn", "factor": 2.0, "beta_fast": 1.0}})",
+       "rope beta_slow is 1 and beta_fast 1, expected more"},
+      {"llama", R"({"rope_scaling": {"type": "yarn", "factor": 2.0, "attention_factor": 0}})",
+       "rope attention_factor is 0"},
+      {"llama", R"({"rope_scaling": {"type": "llama3", "factor": 8.0, "low_freq_factor": 0.0}})",
+       "rope low_freq_factor is 0"},
+      {"llama", R"({"rope_scaling": {"type": "llama3", "factor": 8.0, "low_freq_factor": 4.0}})",
+       "rope low_freq_factor is 4 and high_freq_factor 4"},
+      {"llama", R"({"rope_scaling": {"type": "yarn", "factor": 2.0,
+                    "original_max_position_embeddings": 1}})",
+       "rope original_max_position_embeddings is 1"},
+      {"granite", R"({"residual_multiplier": 1e60})", "residual_scale is inf"},
+      {"granite", R"({"logits_scaling": 0.0})", "logit_scale is inf"},
+      {"gemma2", R"({"attn_logit_softcapping": -1.0})", "attention_softcap is -1"},
+      {"gemma2", R"({"final_logit_softcapping": -1.0})", "logit_softcap is -1"},
+      {"olmo", R"({"clip_qkv": -1.0})", "qkv_clip is -1"},
+      {"mixtral", R"({"num_experts_per_tok": 9})", "num_experts_per_token is 9"},
+  };
+  for (const Case& c : cases) {
+    json config = llama_config();
+    config["model_type"] = c.model_type;
+    config.update(json::parse(c.fields));
+    EXPECT_NE(error_of(config).find(c.message), std::string::npos)
+        << c.fields << ": " << error_of(config);
+  }
+}
+
 TEST(ConfigHf, FamiliesKnowWhatTheirConfigsLeaveOut) {
   json config = llama_config();
   config["model_type"] = "gemma2";
@@ -344,6 +383,13 @@ TEST(ConfigHf, Gemma3nHasSizesAndCutoffsOfEachLayer) {
   EXPECT_EQ(c.streams->count, 4U);
   EXPECT_EQ(c.local_rope->theta, 10000.0);
   EXPECT_EQ(c.rope.theta, 1000000.0);
+  json typed = config;
+  typed["rope_parameters"] = {{"full_attention", {{"rope_type", "default"}}},
+                              {"sliding_attention", {{"rope_type", "default"}}}};
+  EXPECT_EQ(read(typed).local_rope->theta, 10000.0);
+  EXPECT_EQ(read(typed).rope.theta, 1000000.0);
+  typed["rope_local_base_freq"] = 5000.0;
+  EXPECT_EQ(read(typed).local_rope->theta, 5000.0);
 
   struct Case {
     const char* field;

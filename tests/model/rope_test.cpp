@@ -73,6 +73,8 @@ TEST(Rope, FactorsDivideFrequencies) {
   const float factors[] = {2.0F, 1.0F};
   EXPECT_FLOAT_EQ(rope_table(rope, 3, factors)[2 * 4 + 1], std::sin(1.0F));
   EXPECT_THROW(rope_table(rope, 3, std::span(factors, 1)), Error);
+  const float zero[] = {1.0F, 0.0F};
+  EXPECT_THROW(rope_table(rope, 3, zero), Error);
 }
 
 TEST(Rope, QueryScaleGrowsByWholeContexts) {

@@ -190,11 +190,11 @@ TEST(Weights, BiasesAreThereAsTheConfigSays) {
   const auto nothing = [](std::vector<TensorView>&) {};
   EXPECT_EQ(error_of(nothing), "");
   EXPECT_NE(error_of(nothing, kDenied, kPromised)
-                .find("tensor 'model.layers.0.self_attn.q_proj.bias' is missing (and 5 more"),
+                .find("tensor 'model.layers.0.self_attn.q_proj.bias' is missing (and 11 more"),
             std::string::npos)
       << error_of(nothing, kDenied, kPromised);
   EXPECT_NE(error_of(nothing, "\"mlp_bias\": false", "\"mlp_bias\": true")
-                .find("tensor 'model.layers.0.mlp.gate_proj.bias' is missing (and 5 more"),
+                .find("tensor 'model.layers.0.mlp.gate_proj.bias' is missing (and 8 more"),
             std::string::npos);
 }
 
@@ -249,6 +249,44 @@ TEST(Weights, WrongShapeAndType) {
               named(t, "model.norm.weight").dtype = formats::DType::I32;
             }).find("no weight type"),
             std::string::npos);
+}
+
+// For every fixture what load_model says, here nothing; and what it says of a wrong one.
+TEST(Weights, TensorsAreCheckedWithoutReadingThem) {
+  for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
+    if (!entry.is_directory()) continue;
+    const auto gguf = entry.path() / "model.gguf";
+    const auto path = std::filesystem::exists(gguf) ? gguf : entry.path();
+    EXPECT_NO_THROW(check_tensors(formats::Checkpoint::open(path))) << path;
+  }
+  const auto source = formats::Checkpoint::open(kModels / "qwen3_moe");
+  std::vector<TensorView> tensors(source.tensors().begin(), source.tensors().end());
+  named(tensors, "model.layers.1.mlp.experts.3.up_proj.weight").shape = {64, 32};
+  const std::filesystem::path& folder = temporary_folder();
+  std::filesystem::copy_file(kModels / "qwen3_moe/config.json", folder / "config.json",
+                             std::filesystem::copy_options::overwrite_existing);
+  formats::write_safetensors(folder / "model.safetensors", tensors);
+  try {
+    check_tensors(formats::Checkpoint::open(folder));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("experts.3.up_proj.weight' has shape [64, 32], expe"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Weights, StacksAreNamedByAllTheyHold) {
+  const auto name = [](const std::string& fixture) {
+    const auto checkpoint = formats::Checkpoint::open(kModels / fixture);
+    const Model model = load_model(checkpoint, {});
+    return model.weights.list[plan::index(model.layers[1].experts->up.weight)].name;
+  };
+  EXPECT_EQ(name("qwen3_moe"),
+            "model.layers.1.mlp.experts.*.gate_proj.weight+"
+            "model.layers.1.mlp.experts.*.up_proj.weight");
+  EXPECT_EQ(name("gguf_qwen3_moe/model.gguf"),
+            "blk.1.ffn_gate_exps.weight+blk.1.ffn_up_exps.weight");
 }
 
 TEST(Weights, AllProblemsAreCounted) {

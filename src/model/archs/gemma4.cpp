@@ -109,6 +109,7 @@ void read_gguf(const GgufFields& fields, ModelConfig& c) {
     if (layer.window != 0) layer.head_dim = local_dim;
   }
   c.local_rope = RopeConfig{.theta = fields.get_number("rope.freq_base_swa").value_or(10000.0)};
+  c.rope.stored_factors = true;
   c.activation = plan::Activation::gelu_tanh;
   read_gemma4(c);
   finish_ropes(c);
