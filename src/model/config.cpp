@@ -77,10 +77,21 @@ void check_latent(const LatentConfig& latent, uint32_t head_dim) {
   }
 }
 
+void check_sections(const RopeConfig& rope) {
+  if (rope.sections.empty()) return;
+  uint64_t pairs = 0;
+  for (const uint32_t section : rope.sections) pairs += section;
+  if (rope.sections.size() != 3 || pairs != rope.rotary_dim / 2) {
+    fail("mrope_section has {} numbers that add up to {}, expected 3 that add up to {}",
+         rope.sections.size(), pairs, rope.rotary_dim / 2);
+  }
+}
+
 void check_rope(const RopeConfig& rope) {
   if (rope.rotary_dim == 0 || rope.rotary_dim % 2 != 0) {
     fail("rotary_dim is {}, expected an even number", rope.rotary_dim);
   }
+  check_sections(rope);
   if (!(rope.theta > 1.0) || !std::isfinite(rope.theta)) fail("rope_theta is {}", rope.theta);
   if (rope.scaling != RopeScaling::none) expect_positive("rope factor", rope.factor);
   if (rope.attention_factor) expect_positive("rope attention_factor", *rope.attention_factor);

@@ -36,6 +36,10 @@ struct RopeConfig {
   // longrope: divisors of the frequencies, for contexts up to the original one and for longer ones
   std::vector<double> short_factors = {};
   std::vector<double> long_factors = {};
+  // M-RoPE: how many pairs turn by each axis of a position (time, height, width); empty: positions
+  // have one axis. Pairs lie axis by axis, or take turns.
+  std::vector<uint32_t> sections = {};
+  bool interleaved_sections = false;
   bool stored_factors = false;  // the file has to have rope_freqs, without which more pairs turn
 };
 

@@ -43,6 +43,9 @@ void read_scaling(const GgufFields& fields, RopeConfig& rope) {
 void read_rope(const GgufFields& fields, uint32_t head_dim, ModelConfig& c) {
   c.rope.theta = fields.get_number("rope.freq_base").value_or(10000.0);
   c.rope.rotary_dim = fields.get_uint("rope.dimension_count").value_or(head_dim);
+  c.rope.sections = fields.get_uints("rope.dimension_sections");
+  // A fourth axis that no pair turns by.
+  if (c.rope.sections.size() == 4 && c.rope.sections[3] == 0) c.rope.sections.pop_back();
   read_scaling(fields, c.rope);
   c.rope.original_context =
       fields.get_uint("rope.scaling.original_context_length").value_or(c.max_position_embeddings);
@@ -91,21 +94,27 @@ const std::vector<double>* GgufFields::find_floats(std::string_view key) const {
   return metadata_.find_floats(asked(key));
 }
 
+std::vector<uint32_t> GgufFields::get_uints(std::string_view key) const {
+  const std::vector<int64_t>* numbers = metadata_.find_ints(asked(key));
+  std::vector<uint32_t> result;
+  if (numbers == nullptr) return result;
+  result.reserve(numbers->size());
+  for (const int64_t number : *numbers) {
+    result.push_back(checked_cast<uint32_t>(number, full(key)));
+  }
+  return result;
+}
+
 std::vector<uint32_t> GgufFields::get_per_layer(std::string_view key, uint32_t num_layers,
                                                 uint32_t usual) const {
   const auto value = metadata_.values().find(asked(key));
   const bool list = value != metadata_.values().end() &&
                     std::holds_alternative<std::vector<int64_t>>(value->second);
   if (!list) return std::vector<uint32_t>(num_layers, get_uint(key).value_or(usual));
-  const auto& numbers = std::get<std::vector<int64_t>>(value->second);
-  if (numbers.size() != num_layers) {
+  std::vector<uint32_t> result = get_uints(key);
+  if (result.size() != num_layers) {
     fail("metadata key '{}' has {} numbers, expected one for each of {} layers", full(key),
-         numbers.size(), num_layers);
-  }
-  std::vector<uint32_t> result;
-  result.reserve(numbers.size());
-  for (const int64_t number : numbers) {
-    result.push_back(checked_cast<uint32_t>(number, full(key)));
+         result.size(), num_layers);
   }
   return result;
 }

@@ -26,6 +26,7 @@ class GgufFields {
   const std::string* find_string(std::string_view key) const;
   const std::vector<bool>* find_bools(std::string_view key) const;
   const std::vector<double>* find_floats(std::string_view key) const;
+  std::vector<uint32_t> get_uints(std::string_view key) const;  // empty: absent
   // A bool for each layer: a list has them, a number means all but every so many-th, 0 all, and
   // none is the number `usual`.
   std::vector<bool> get_pattern(std::string_view key, uint32_t num_layers, uint32_t usual) const;

@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 RopeScaling scaling_from_name(std::string_view name) {
-  if (name == "default" || name == "none") return RopeScaling::none;
+  if (name == "default" || name == "none" || name == "mrope") return RopeScaling::none;
   if (name == "su") return RopeScaling::longrope;  // its older name
   for (const RopeScaling s : {RopeScaling::linear, RopeScaling::llama3, RopeScaling::yarn,
                               RopeScaling::longrope, RopeScaling::proportional}) {
@@ -28,6 +28,8 @@ RopeScaling scaling_from_name(std::string_view name) {
 // also what the type has no use for.
 void read_scaling(const JsonFields& r, RopeConfig& rope) {
   rope.theta = r.get_number("rope_theta").value_or(rope.theta);
+  if (r.has("mrope_section")) rope.sections = r.get_uints("mrope_section");
+  rope.interleaved_sections = r.get_bool("mrope_interleaved").value_or(rope.interleaved_sections);
   const std::optional<std::string> type = r.get_string(r.first_of({"rope_type", "type"}));
   const std::optional<double> alpha = r.get_number("alpha");
   const std::optional<double> factor = r.get_number("factor");

@@ -78,33 +78,73 @@ double frequency(const RopeConfig& rope, uint32_t pair) {
   return freq;
 }
 
-}  // namespace
-
-double yarn_mscale(double factor, double mscale) {
-  return factor <= 1.0 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
-}
-
-std::vector<float> rope_table(const RopeConfig& rope, uint32_t positions,
-                              std::span<const float> freq_factors) {
+std::vector<float> all_frequencies(const RopeConfig& rope, std::span<const float> freq_factors) {
   const uint32_t pairs = rope.rotary_dim / 2;
   if (!freq_factors.empty() && freq_factors.size() != pairs) {
     fail("rope frequency factors: expected {}, found {}", pairs, freq_factors.size());
   }
-  const auto scale = static_cast<float>(attention_factor(rope));
-  std::vector<float> table(size_t{positions} * rope.rotary_dim);
+  std::vector<float> result;
+  result.reserve(pairs);
   for (uint32_t i = 0; i < pairs; ++i) {
     double freq = frequency(rope, i);
     if (!freq_factors.empty()) {
       if (!(freq_factors[i] > 0.0F)) fail("rope frequency factor {} is {}", i, freq_factors[i]);
       freq /= freq_factors[i];
     }
-    const auto freq32 = static_cast<float>(freq);
-    for (uint32_t p = 0; p < positions; ++p) {
-      // The angle is rounded to f32 as in the reference; its cosine and sine are exact to f32.
-      const double angle = static_cast<float>(p) * freq32;
-      float* out = &table[size_t{p} * rope.rotary_dim + 2 * i];
-      out[0] = static_cast<float>(std::cos(angle)) * scale;
-      out[1] = static_cast<float>(std::sin(angle)) * scale;
+    result.push_back(static_cast<float>(freq));
+  }
+  return result;
+}
+
+// Writes cosine and sine of a pair. The angle is rounded to f32 as in the reference; its cosine and
+// sine are exact to f32.
+void turn(uint32_t position, float frequency, float scale, float* out) {
+  const double angle = static_cast<float>(position) * frequency;
+  out[0] = static_cast<float>(std::cos(angle)) * scale;
+  out[1] = static_cast<float>(std::sin(angle)) * scale;
+}
+
+}  // namespace
+
+double yarn_mscale(double factor, double mscale) {
+  return factor <= 1.0 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
+}
+
+std::vector<uint8_t> rope_axes(const RopeConfig& rope) {
+  std::vector<uint8_t> axes(rope.rotary_dim / 2, 0);
+  size_t first = 0;
+  for (uint8_t axis = 0; axis < rope.sections.size(); ++axis) {
+    const size_t step = rope.interleaved_sections ? rope.sections.size() : 1;
+    const size_t begin = rope.interleaved_sections ? axis : first;
+    const size_t end = begin + rope.sections[axis] * step;
+    for (size_t i = begin; i < std::min(end, axes.size()); i += step) axes[i] = axis;
+    first += rope.sections[axis];
+  }
+  return axes;
+}
+
+std::vector<float> rope_table(const RopeConfig& rope, uint32_t positions,
+                              std::span<const float> freq_factors) {
+  const std::vector<float> frequencies = all_frequencies(rope, freq_factors);
+  const auto scale = static_cast<float>(attention_factor(rope));
+  std::vector<float> table(size_t{positions} * rope.rotary_dim);
+  for (uint32_t p = 0; p < positions; ++p) {
+    float* row = &table[size_t{p} * rope.rotary_dim];
+    for (size_t i = 0; i < frequencies.size(); ++i) turn(p, frequencies[i], scale, row + 2 * i);
+  }
+  return table;
+}
+
+std::vector<float> rope_rows(const RopeConfig& rope, std::span<const RopePosition> positions,
+                             std::span<const float> freq_factors) {
+  const std::vector<float> frequencies = all_frequencies(rope, freq_factors);
+  const std::vector<uint8_t> axes = rope_axes(rope);
+  const auto scale = static_cast<float>(attention_factor(rope));
+  std::vector<float> table(positions.size() * rope.rotary_dim);
+  for (size_t r = 0; r < positions.size(); ++r) {
+    float* row = &table[r * rope.rotary_dim];
+    for (size_t i = 0; i < frequencies.size(); ++i) {
+      turn(positions[r][axes[i]], frequencies[i], scale, row + 2 * i);
     }
   }
   return table;

@@ -51,6 +51,12 @@ TEST(ConfigGguf, ListsGiveEachLayerItsSize) {
   EXPECT_THROW(read(metadata), Error);
 }
 
+TEST(ConfigGguf, SectionsOfRotaryAxes) {
+  formats::Metadata metadata = gguf_metadata();
+  metadata.set("llama.rope.dimension_sections", std::vector<int64_t>{2, 3, 3, 0});
+  EXPECT_EQ(read(metadata).rope.sections, (std::vector<uint32_t>{2, 3, 3}));
+}
+
 TEST(ConfigGguf, AFactorAloneIsLinearScaling) {
   EXPECT_EQ(read(gguf_metadata()).rope.scaling, RopeScaling::none);
   for (const char* key : {"llama.rope.scaling.factor", "llama.rope.scale_linear"}) {

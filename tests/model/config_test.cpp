@@ -413,6 +413,22 @@ TEST(ConfigHf, Gemma3nHasSizesAndCutoffsOfEachLayer) {
   }
 }
 
+// Text positions are equal on all axes, so a text model runs as it would without.
+TEST(ConfigHf, SectionsOfRotaryAxes) {
+  json config = llama_config();  // 8 pairs
+  config["rope_scaling"] = {{"type", "mrope"}, {"mrope_section", {2, 3, 3}}};
+  EXPECT_EQ(read(config).rope.sections, (std::vector<uint32_t>{2, 3, 3}));
+  EXPECT_EQ(read(config).rope.scaling, RopeScaling::none);
+  EXPECT_FALSE(read(config).rope.interleaved_sections);
+  config["rope_scaling"]["mrope_interleaved"] = true;
+  EXPECT_TRUE(read(config).rope.interleaved_sections);
+  for (const json& sections : {json{2, 3, 4}, json{4, 4}, json{4294967295U, 8, 1}}) {
+    config["rope_scaling"]["mrope_section"] = sections;
+    EXPECT_NE(error_of(config).find("expected 3 that add up to 8"), std::string::npos)
+        << error_of(config);
+  }
+}
+
 TEST(ConfigHf, ScalingBesideParametersGoesBeforeThem) {
   json config = llama_config();
   config["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 20000.0}};

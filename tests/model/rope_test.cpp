@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "base/error.h"
 
@@ -75,6 +77,51 @@ TEST(Rope, FactorsDivideFrequencies) {
   EXPECT_THROW(rope_table(rope, 3, std::span(factors, 1)), Error);
   const float zero[] = {1.0F, 0.0F};
   EXPECT_THROW(rope_table(rope, 3, zero), Error);
+}
+
+RopeConfig mrope(std::vector<uint32_t> sections, bool interleaved) {
+  return {.theta = 1e7,
+          .rotary_dim = 64,
+          .sections = std::move(sections),
+          .interleaved_sections = interleaved};
+}
+
+TEST(Mrope, AxesTakeTurnsOrLieInChunks) {
+  const std::vector<uint8_t> turns = rope_axes(mrope({11, 11, 10}, true));
+  ASSERT_EQ(turns.size(), 32U);
+  for (size_t i = 0; i < turns.size(); ++i) EXPECT_EQ(turns[i], i % 3) << i;
+  const std::vector<uint8_t> chunks = rope_axes(mrope({8, 12, 12}, false));
+  for (size_t i = 0; i < chunks.size(); ++i) EXPECT_EQ(chunks[i], i < 8 ? 0 : i < 20 ? 1 : 2) << i;
+  // What the turns of an axis leave is time's.
+  const std::vector<uint8_t> few = rope_axes(mrope({24, 4, 4}, true));
+  EXPECT_EQ(std::ranges::count(few, 0), 24);
+  EXPECT_EQ(few[10], 1);
+  EXPECT_EQ(few[13], 0);
+  EXPECT_EQ(rope_axes(mrope({}, false)), std::vector<uint8_t>(32, 0));
+}
+
+TEST(Mrope, EqualAxesHaveTheBitsOfThePlainTable) {
+  for (const bool interleaved : {true, false}) {
+    RopeConfig rope = mrope({11, 11, 10}, interleaved);
+    rope.scaling = RopeScaling::yarn;
+    rope.factor = 4.0;
+    rope.original_context = 4096;
+    const std::vector<float> table = rope_table(rope, 16384, {});
+    for (const uint32_t p : {0U, 1U, 7U, 63U, 1024U, 4095U, 16383U}) {
+      const RopePosition position[] = {{p, p, p}};
+      const std::vector<float> row = rope_rows(rope, position, {});
+      EXPECT_EQ(std::memcmp(row.data(), &table[p * 64], 64 * sizeof(float)), 0) << p;
+    }
+  }
+}
+
+TEST(Mrope, PairsFollowTheirAxis) {
+  const RopeConfig rope = mrope({11, 11, 10}, true);
+  const RopePosition positions[] = {{40, 41, 42}, {40, 40, 40}, {41, 41, 41}, {42, 42, 42}};
+  const std::vector<float> rows = rope_rows(rope, positions, {});
+  for (size_t i = 0; i < 64; ++i) EXPECT_EQ(rows[i], rows[(1 + i / 2 % 3) * 64 + i]) << i;
+  EXPECT_NE(rows[2], rows[64 + 2]);
+  EXPECT_NE(rows[4], rows[64 + 4]);
 }
 
 TEST(Rope, QueryScaleGrowsByWholeContexts) {
