@@ -112,13 +112,15 @@ double yarn_mscale(double factor, double mscale) {
 
 std::vector<uint8_t> rope_axes(const RopeConfig& rope) {
   std::vector<uint8_t> axes(rope.rotary_dim / 2, 0);
-  size_t first = 0;
-  for (uint8_t axis = 0; axis < rope.sections.size(); ++axis) {
-    const size_t step = rope.interleaved_sections ? rope.sections.size() : 1;
+  const size_t step = rope.interleaved_sections ? rope.sections.size() : 1;
+  size_t first = 0;  // of a chunk
+  uint8_t axis = 0;
+  for (const size_t section : rope.sections) {
     const size_t begin = rope.interleaved_sections ? axis : first;
-    const size_t end = begin + rope.sections[axis] * step;
-    for (size_t i = begin; i < std::min(end, axes.size()); i += step) axes[i] = axis;
-    first += rope.sections[axis];
+    const size_t end = std::min(begin + section * step, axes.size());
+    for (size_t i = begin; i < end; i += step) axes[i] = axis;
+    first += section;
+    ++axis;
   }
   return axes;
 }

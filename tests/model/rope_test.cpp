@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 
 #include "base/error.h"
 
@@ -110,7 +110,9 @@ TEST(Mrope, EqualAxesHaveTheBitsOfThePlainTable) {
     for (const uint32_t p : {0U, 1U, 7U, 63U, 1024U, 4095U, 16383U}) {
       const RopePosition position[] = {{p, p, p}};
       const std::vector<float> row = rope_rows(rope, position, {});
-      EXPECT_EQ(std::memcmp(row.data(), &table[p * 64], 64 * sizeof(float)), 0) << p;
+      for (size_t i = 0; i < 64; ++i) {
+        EXPECT_EQ(std::bit_cast<uint32_t>(row[i]), std::bit_cast<uint32_t>(table[p * 64 + i])) << p;
+      }
     }
   }
 }
