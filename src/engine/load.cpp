@@ -23,13 +23,14 @@ uint32_t choose_context(const model::ModelConfig& config, uint32_t asked) {
 
 model::Model load(const formats::Checkpoint& checkpoint, const LoadOptions& options) {
   const model::ModelConfig config = model::read_config(checkpoint);
-  if (options.context > config.max_position_embeddings) {
+  const uint32_t context = choose_context(config, options.context);
+  if (context > config.max_position_embeddings) {
     log(LogLevel::warn, "a context of {} is more than the {} positions that the model was made for",
-        options.context, config.max_position_embeddings);
+        context, config.max_position_embeddings);
   }
-  return model::load_model(checkpoint, {.context = choose_context(config, options.context),
-                                        .stated_context = options.stated_context,
-                                        .kv_dtype = options.kv_dtype});
+  return model::load_model(
+      checkpoint,
+      {.context = context, .stated_context = options.stated_context, .kv_dtype = options.kv_dtype});
 }
 
 }  // namespace
