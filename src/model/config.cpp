@@ -155,11 +155,12 @@ std::string_view layer_rope_name(LayerRope rope) {
 
 plan::Activation activation_from_name(std::string_view name) {
   using plan::Activation;
-  static constexpr std::array<std::pair<std::string_view, Activation>, 7> kTable = {{
+  static constexpr std::array<std::pair<std::string_view, Activation>, 8> kTable = {{
       {"silu", Activation::silu},
       {"swish", Activation::silu},
       {"gelu", Activation::gelu_erf},
       {"gelu_new", Activation::gelu_tanh},
+      {"gelu_fast", Activation::gelu_tanh},
       {"gelu_pytorch_tanh", Activation::gelu_tanh},
       {"relu", Activation::relu},
       {"relu2", Activation::relu_squared},

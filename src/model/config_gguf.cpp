@@ -1,9 +1,11 @@
 #include "model/config_gguf.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "formats/quoted.h"
 #include "model/known_fields.h"
 
 namespace wisp::model {
@@ -44,6 +46,9 @@ void read_rope(const GgufFields& fields, uint32_t head_dim, ModelConfig& c) {
   c.rope.theta = fields.get_number("rope.freq_base").value_or(10000.0);
   c.rope.rotary_dim = fields.get_uint("rope.dimension_count").value_or(head_dim);
   c.rope.sections = fields.get_uints("rope.dimension_sections");
+  if (std::ranges::all_of(c.rope.sections, [](uint32_t pairs) { return pairs == 0; })) {
+    c.rope.sections.clear();
+  }
   // A fourth axis that no pair turns by.
   if (c.rope.sections.size() == 4 && c.rope.sections[3] == 0) c.rope.sections.pop_back();
   read_scaling(fields, c.rope);
@@ -129,8 +134,8 @@ void GgufFields::refuse_unread(std::string_view family) const {
       case Unread::refused:
         fail("metadata key '{}': this value is not supported", key);
       case Unread::unknown:
-        fail("metadata key '{}' is not known for the family '{}', whose results it may change", key,
-             family);
+        fail("metadata key {} is not known for the family '{}', whose results it may change",
+             formats::in_quotes(key), family);
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "formats/quoted.h"
 #include "model/known_fields.h"
 
 namespace wisp::model {
@@ -12,8 +13,10 @@ using nlohmann::json;
 
 std::string shown(const json& value) {
   std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
-  if (text.size() > 40) text = text.substr(0, 37) + "...";
-  return text;
+  if (text.size() <= 40) return text;
+  size_t end = 37;
+  while ((static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;  // inside a character
+  return text.substr(0, end) + "...";
 }
 
 void JsonFields::fail_expected(std::string_view key, std::string_view expected,
@@ -135,10 +138,10 @@ void JsonFields::refuse_unread(std::string_view family) const {
       case Unread::harmless:
         break;
       case Unread::refused:
-        fail("field '{}{}': {} is not supported", prefix_, key, shown(value));
+        fail("field {}: {} is not supported", formats::in_quotes(prefix_ + key), shown(value));
       case Unread::unknown:
-        fail("field '{}{}': {} is not known for the family '{}', whose results it may change",
-             prefix_, key, shown(value), family);
+        fail("field {}: {} is not known for the family '{}', whose results it may change",
+             formats::in_quotes(prefix_ + key), shown(value), family);
     }
   }
   for (const auto& [key, fields] : objects_) fields->refuse_unread(family);

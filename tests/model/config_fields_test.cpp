@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config_file.h"
+#include "formats/quoted.h"
 #include "model/config.h"
 
 namespace wisp::model {
@@ -92,6 +93,16 @@ TEST(ConfigHf, PublishedFieldsAreKnown) {
                                "rope_scaling": {"type": "dynamic", "alpha": 1000.0, "factor": 1.0,
                                 "beta_fast": 32, "beta_slow": 1, "mscale": 1.0,
                                 "mscale_all_dim": 1.0}})"},
+      {"qwen3_moe",
+       R"({"qkv_bias": false, "shared_expert_intermediate_size": 0, "use_qk_norm": true,
+                        "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32})"},
+      {"gpt2", R"({"n_special": 0, "predict_special_tokens": true, "n_ctx": 512, "dropout": 0.1})"},
+      {"gpt_neox",
+       R"({"attention_probs_dropout_prob": 0, "hidden_dropout_prob": 0, "rotary_pct": 0.25,
+                       "masked_softmax_fusion": true, "hidden_act": "gelu_fast"})"},
+      // As older versions of the library wrote all their defaults.
+      {"mistral", R"({"diversity_penalty": 0.0, "encoder_no_repeat_ngram_size": 0, "num_beams": 1,
+                      "no_repeat_ngram_size": 0, "num_beam_groups": 1, "num_return_sequences": 1})"},
       {"falcon", R"({"apply_residual_connection_post_layernorm": false, "multi_query": true,
                      "new_decoder_architecture": false, "alibi": false, "bias": false,
                      "parallel_attn": true, "hidden_dropout": 0.0})"},
@@ -111,6 +122,23 @@ TEST(ConfigHf, PublishedFieldsAreKnown) {
     config.update(json::parse(c.fields));
     EXPECT_EQ(error_of(config), "") << c.model_type;
   }
+}
+
+TEST(ConfigHf, ErrorsShowNamesInOneShortLine) {
+  json config = llama_config();
+  config[std::string("a\0b", 3)] = 1;
+  EXPECT_NE(error_of(config).find("field 'a\\x00b': 1 is not known"), std::string::npos)
+      << error_of(config);
+  config = llama_config();
+  config[std::string(5000, 'k')] = 1;
+  EXPECT_LT(error_of(config).size(), 300U);
+  config = llama_config();
+  config["odd"] = "aääääääääääääääääääääääääääääää";
+  EXPECT_TRUE(formats::is_utf8(error_of(config)));
+  config = llama_config();
+  config["model_type"] = "qwen3_moe";
+  config.update(json{{"num_experts", 4}, {"num_experts_per_tok", 2}, {"use_qk_norm", false}});
+  EXPECT_NE(error_of(config).find("use_qk_norm"), std::string::npos) << error_of(config);
 }
 
 // A null is an absent field, so that the family's default holds; a cap or window can be none.

@@ -121,6 +121,31 @@ TEST(ConfigGguf, UnknownKeysAreRefused) {
   }
 }
 
+// What llama.cpp stores when it writes a model that it holds.
+TEST(ConfigGguf, ValuesThatSayNothingAreKnown) {
+  formats::Metadata metadata = gguf_metadata();
+  for (const auto& [key, value] : std::vector<std::pair<const char*, double>>{
+           {"activation.situ_beta", 1.0},
+           {"expert_group_scale", double{0.05F}},
+           {"rope.freq_base_swa", 10000.0},
+           {"rope.scaling.yarn_log_multiplier", double{0.1F}},
+           {"router_logit_softcapping", 30.0}}) {
+    metadata.set(std::string("llama.") + key, value);
+  }
+  metadata.set("llama.swiglu_clamp_exp", std::vector<double>{0.0, 0.0});
+  metadata.set("llama.deepstack_mapping", std::vector<int64_t>{-1, -1});
+  metadata.set("llama.attention.key_length_swa", int64_t{16});
+  metadata.set("llama.rope.dimension_sections", std::vector<int64_t>{0, 0, 0, 0});
+  const auto refuse = [&] {
+    const GgufFields fields(metadata, "llama");
+    EXPECT_TRUE(read_gguf_config(fields).rope.sections.empty());
+    fields.refuse_unread("llama");
+  };
+  EXPECT_NO_THROW(refuse());
+  metadata.set("llama.swiglu_clamp_exp", std::vector<double>{0.0, 7.0});
+  EXPECT_THROW(refuse(), Error);
+}
+
 TEST(ConfigGguf, PatternsAreListsOrIntervals) {
   formats::Metadata metadata = gguf_metadata();
   const auto pattern = [&](uint32_t layers) {

@@ -1,5 +1,6 @@
 // Qwen 3, dense and with experts: llama with an RMS norm on each head of q and k. HF:
 // modeling_qwen3.py, modeling_qwen3_moe.py.
+#include "base/error.h"
 #include "model/archs/families.h"
 
 namespace wisp::model {
@@ -27,6 +28,9 @@ const Arch kQwen3Moe = {
           // All layers have the window, or none.
           if (!fields.get_bool("use_sliding_window").value_or(false)) {
             for (LayerConfig& layer : c.layers) layer.window = 0;
+          }
+          if (!fields.get_bool("use_qk_norm").value_or(true)) {
+            fail("field 'use_qk_norm': false is not supported");
           }
           c.qk_norm = QkNorm::each_head;
         },
