@@ -9,13 +9,32 @@
 //! include lib/step.wgsl
 //! include kv/pages.wgsl
 //! include attention/score.wgsl
-//! include attention/decode_heads.wgsl
+//! include attention/queries.wgsl
 
 var<workgroup> p_tile: array<f32, HEAD_TILE * WORKGROUP_X>;  // [head][key]: scores, then weights
 var<workgroup> head_largest: array<f32, HEAD_TILE>;
+var<workgroup> value_sums: array<Eight, HEAD_TILE * WORKGROUP_X>;
 
-fn largest_of(head: u32) -> f32 {
-  return head_largest[head];
+// Adds what lanes have of each head's values. Octets have eight vectors of 4 dimensions of one head.
+fn finish_heads(column: u32, head0: u32, heads: u32, range: u32, lid: u32) {
+  for (var start = 0u; start < HEAD_TILE * VALUE_SLOTS * 2u; start = start + WORKGROUP_X) {
+    let h = min((start + lid) / (VALUE_SLOTS * 2u), HEAD_TILE - 1u);
+    let slot4 = (start + lid) % (VALUE_SLOTS * 2u);
+    let there = start + lid < heads * VALUE_SLOTS * 2u && slot4 * 4u < VALUE_DIM;
+    var total = vec4<f32>();
+    var sum = 0.0;
+    if (there) {
+      let at = h * WORKGROUP_X + slot4 / 2u;
+      //! unroll i KEY_LANES
+      total = total + select(value_sums[at + $i * VALUE_SLOTS].a, value_sums[at + $i * VALUE_SLOTS].b,
+                             (slot4 & 1u) == 1u);
+      //! end
+      //! unroll i OCTETS
+      sum = sum + octet_sums[h * OCTETS + $i];
+      //! end
+    }
+    finish(column, head0 + h, range, slot4, total, head_largest[h], sum, there, lid);
+  }
 }
 
 @compute @workgroup_size(WORKGROUP_X)

@@ -5,22 +5,11 @@
 // columns and 16 keys over half of the dimensions, and the sums of an eighth of the values of all
 // columns. Keys that a row does not see add zeros: its bits do not depend on the other rows.
 // Includes: kv/read_f16, out/*. Dispatch: x over heads, y over tiles of columns.
-//! include lib/step.wgsl
-//! include lib/to_halves.wgsl
-//! include kv/pages.wgsl
-//! include attention/score.wgsl
-//! include attention/sink.wgsl
-@group(0) @binding(2) var<storage, read> q: array<f32>;
-@group(0) @binding(7) var<storage, read> tiles: array<vec4<u32>>;  // first column, columns
-@group(0) @binding(8) var<storage, read> sinks: array<f32>;
+//! include attention/matrix_tile.wgsl
 
 const ROWS = 32u;
-const KEYS = 32u;
 const PITCH = HEAD_DIM / 4u + 2u;  // vectors of a row, and two against bank conflicts
-const S_PITCH = 36u;
-const P_PITCH = 10u;
 const SCALES_AT = 2048u;  // behind 16 x 16 results of each subgroup
-const LOWEST = -3.0e38;
 
 var<workgroup> kv_tile: array<vec4<f16>, KEYS * PITCH>;      // [key][dimension / 4]; queries at first
 var<workgroup> s_tile: array<f32, 2u * ROWS * S_PITCH>;      // [half of the dimensions][row][key]
@@ -33,18 +22,6 @@ fn load_queries(column0: u32, count: u32, head: u32, lid: u32) {
     let at = (column0 + min(row, count - 1u)) * Q_STRIDE + head * HEAD_DIM + d * 4u;
     kv_tile[row * PITCH + d] = to_halves(vec4<f32>(q[at], q[at + 1u], q[at + 2u], q[at + 3u]));
   }
-}
-
-// Eight elements, from 8 d on, of the row of `key`.
-fn load_keys(slot: u32, kv_head: u32, key: u32, d: u32) -> EightBits {
-  return key_bits(kv_row(slot, key, kv_head) * KEY_STRIDE + d * 8u);
-}
-
-// Stores eight elements of a key, zeros where it does not count.
-fn put8(at: u32, bits: EightBits, counts: bool) {
-  let v = eight(select_bits(bits, counts));
-  kv_tile[at] = vec4<f16>(v.a);  // pages hold halves
-  kv_tile[at + 1u] = vec4<f16>(v.b);
 }
 
 @compute @workgroup_size(WORKGROUP_X)
@@ -170,15 +147,4 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
 
 fn four_dots(at: u32) -> vec4<f32> {
   return vec4<f32>(s_tile[at], s_tile[at + 1u], s_tile[at + 2u], s_tile[at + 3u]);
-}
-
-// Eight of the 16 values of each row. All invocations call.
-fn write_values(s_from: u32, column: u32, to: u32, scale: f32, valid: bool, lid: u32) {
-  workgroupBarrier();
-  //! unroll i 2
-  emit(column, to + $i, scale * vec4<f32>(s_tile[s_from + $i * 4u], s_tile[s_from + $i * 4u + 1u],
-                                          s_tile[s_from + $i * 4u + 2u], s_tile[s_from + $i * 4u + 3u]),
-       valid, lid);
-  //! end
-  workgroupBarrier();
 }

@@ -4,24 +4,13 @@
 // for exp(score - largest) and the weighted sum of the values, so that nothing is rescaled. Keys that
 // a row does not see add zeros: its bits do not depend on the other rows.
 // Includes: kv/read_*, out/*. Dispatch: x over tiles of heads, y over tiles of columns.
-//! include lib/step.wgsl
-//! include lib/to_halves.wgsl
-//! include kv/pages.wgsl
-//! include attention/score.wgsl
-//! include attention/sink.wgsl
-@group(0) @binding(2) var<storage, read> q: array<f32>;
-@group(0) @binding(7) var<storage, read> tiles: array<vec4<u32>>;  // first column, columns
-@group(0) @binding(8) var<storage, read> sinks: array<f32>;
+//! include attention/matrix_tile.wgsl
 
-const KEYS = 32u;
 const KEY_PITCH = HEAD_DIM / 4u + 2u;      // vectors of a row, and two against bank conflicts
 const VALUE_PITCH = VALUE_DIM / 4u + 2u;
 const VALUES_AT = KEYS * KEY_PITCH;
 const ROWS = WORKGROUP_X / 2u;  // of queries
 const Q_PITCH = 6u;
-const S_PITCH = 36u;
-const P_PITCH = 10u;
-const LOWEST = -3.0e38;
 
 // Keys and values [key][dimension / 4]; queries at first.
 var<workgroup> kv_tile: array<vec4<f16>, max(VALUES_AT + KEYS * VALUE_PITCH, ROWS * Q_PITCH)>;
@@ -39,20 +28,8 @@ fn load_queries(column0: u32, count: u32, head0: u32, chunk: u32, lid: u32) {
   }
 }
 
-// Eight elements, from 8 d on, of the row of `key`.
-fn load_keys(slot: u32, kv_head: u32, key: u32, d: u32) -> EightBits {
-  return key_bits(kv_row(slot, key, kv_head) * KEY_STRIDE + d * 8u);
-}
-
 fn load_values(slot: u32, kv_head: u32, key: u32, d: u32) -> EightBits {
   return value_bits(kv_row(slot, key, kv_head) * VALUE_STRIDE + d * 8u);
-}
-
-// Stores eight elements of a row of keys or values, zeros where the row does not count.
-fn put8(at: u32, bits: EightBits, counts: bool) {
-  let v = eight(select_bits(bits, counts));
-  kv_tile[at] = vec4<f16>(v.a);  // pages hold halves
-  kv_tile[at + 1u] = vec4<f16>(v.b);
 }
 
 @compute @workgroup_size(WORKGROUP_X)
@@ -175,15 +152,4 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   coopStoreT(o$v, &s_tile[s_at], S_PITCH);
   write_values(s_from, column, to + $v * 4u, scale, valid_row, lid);
   //! end
-}
-
-// Eight of the 16 values of each row. All invocations call.
-fn write_values(s_from: u32, column: u32, to: u32, scale: f32, valid: bool, lid: u32) {
-  workgroupBarrier();
-  //! unroll i 2
-  emit(column, to + $i, scale * vec4<f32>(s_tile[s_from + $i * 4u], s_tile[s_from + $i * 4u + 1u],
-                                          s_tile[s_from + $i * 4u + 2u], s_tile[s_from + $i * 4u + 3u]),
-       valid, lid);
-  //! end
-  workgroupBarrier();
 }

@@ -378,6 +378,7 @@ class Verifier {
       expect_width(*op.residual, (*this)[op.out].width);
     }
     expect_finite(op.scale, "scale");
+    if (op.norm) fail("ops are drawn into it");
   }
 
   void expect_routes(ValueId id, uint32_t top_k) const {

@@ -419,6 +419,8 @@ TEST(Verify, NamesWhatIsWrongWithExperts) {
       {"sum's residual", "has width 8, expected 64",
        [](Plan& p, Resources&) { body<Combine>(p, 5).residual = ValueId{0}; }},
       {"sum's scale", "scale is nan", [](Plan& p, Resources&) { body<Combine>(p, 5).scale = NAN; }},
+      {"sum's norm", "ops are drawn into it",
+       [](Plan& p, Resources&) { body<Combine>(p, 5).norm = NormOut{.out = ValueId{7}}; }},
       {"gate's width", "has width 8, expected 64",
        [](Plan& p, Resources&) { body<Gate>(p, 6).gate = ValueId{0}; }},
       {"gated elements", "elements 1..65 of value 8 of width 64",

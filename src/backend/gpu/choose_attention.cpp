@@ -109,11 +109,15 @@ KernelUse attention_base(const plan::Attention& op, const ChooseContext& c) {
   return use;
 }
 
+bool is_wide(const plan::KvLayer& kv) {
+  return std::max(kv.head_dim, kv.value_dim) > kRegisterHeadDim;
+}
+
 // With `one_head` a workgroup has one query head, else several that share a KV head: the same bits.
 KernelUse decode(const plan::Attention& op, const ChooseContext& c, bool split, bool one_head) {
   const plan::KvLayer& kv = kv_layer(c, op.kv_layer);
   const uint32_t group = op.num_heads / kv.num_kv_heads;
-  const bool wide = std::max(kv.head_dim, kv.value_dim) > kRegisterHeadDim;
+  const bool wide = is_wide(kv);
   const bool many = wide && group > kManyHeads && has_shuffles(c.capabilities);
   const uint32_t most_heads = many ? kMaxWideHeadTile : kMaxHeadTile;
   const uint32_t head_tiles = one_head ? group : div_up(group, most_heads);
@@ -326,8 +330,7 @@ std::vector<KernelUse> choose_op(const plan::Attention& op, plan::KernelClass ke
   if (kernel_class == plan::KernelClass::prefill) return {prefill(op, c)};
   std::vector<KernelUse> uses;
   const plan::KvLayer& kv = kv_layer(c, op.kv_layer);
-  const bool wide = std::max(kv.head_dim, kv.value_dim) > kRegisterHeadDim;
-  if (op.num_heads > kv.num_kv_heads && !wide) {
+  if (op.num_heads > kv.num_kv_heads && !is_wide(kv)) {
     uses.push_back(decode(op, c, false, true));
     uses.back().when.max_rows = kFewColumns;
     uses.push_back(decode(op, c, false, false));
