@@ -25,6 +25,8 @@ struct LoadOptions {
   uint32_t num_pages = 0;            // KV pages, the same for every layer
   uint32_t max_slots = 0;            // sequences that run at once
   uint32_t max_pages_per_slot = 0;   // block-table stride
+  // Rows of each state: slot s has row s, what is beyond max_slots is for copies. 0: max_slots.
+  uint32_t num_states = 0;
   std::function<void(uint64_t done_bytes, uint64_t total_bytes)> progress;  // may be empty
 };
 
@@ -33,6 +35,13 @@ struct TableUpdate {
   uint32_t slot = 0;
   uint32_t first = 0;  // index in the row
   std::vector<uint32_t> pages;
+};
+
+// Copies row `from` of every state to row `to` before the step's columns run: a snapshot of a slot,
+// its way back, or a fork. Those of a step have no order: no row is written twice, or read too.
+struct StateCopy {
+  uint32_t from = 0;
+  uint32_t to = 0;
 };
 
 // One column: a token of a sequence at a position.
@@ -44,14 +53,15 @@ struct Column {
 };
 
 // Columns of one plan. Those of one slot are contiguous with consecutive positions; all keys of
-// earlier positions are in the cache. A plan's results do not depend on which other columns run
-// beside.
+// earlier positions are in the cache, and the slot's states are those after the position before. A
+// plan's results do not depend on which other columns run beside.
 struct Step {
   std::vector<Column> columns;  // 1..max_columns
   std::vector<uint32_t>
       logit_columns;  // ascending column indices that want logits; any number up to columns
   std::vector<RowSampling> sampling;  // one for each logit column; empty: all greedy
   std::vector<TableUpdate> table_updates;
+  std::vector<StateCopy> state_copies;
   bool read_logits = false;  // else only the tokens come back
 };
 
@@ -71,6 +81,7 @@ struct BackendInfo {
   std::string device;  // "AMD EPYC, 2 threads (AVX2)", "NVIDIA H200 (Vulkan)"
   uint64_t weight_bytes = 0;
   uint64_t kv_bytes = 0;
+  uint64_t state_bytes = 0;
   uint64_t work_bytes = 0;  // activations, staging
   uint64_t objects = 0;     // buffers, bind groups, pipelines and layouts made on a GPU so far
   // Steps that are worth submitting before the oldest is waited for: a backend that computes inside

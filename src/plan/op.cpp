@@ -16,13 +16,13 @@ void append(std::vector<Id>& list, const std::optional<Id>& id) {
 
 std::string_view op_kind(const OpBody& body) {
   static constexpr std::array<std::string_view, std::variant_size_v<OpBody>> kNames = {
-      "embed",         "norm",           "add",
-      "quantize",      "linear",         "rope_kv",
-      "latent_kv",     "attention",      "glu",
-      "activate",      "softcap",        "gate",
-      "route",         "expert_linear",  "combine",
-      "stream_match",  "stream_predict", "stream_correct",
-      "select_logits", "sample"};
+      "embed",          "norm",          "add",
+      "quantize",       "linear",        "rope_kv",
+      "latent_kv",      "attention",     "glu",
+      "activate",       "softcap",       "gate",
+      "conv",           "route",         "expert_linear",
+      "combine",        "stream_match",  "stream_predict",
+      "stream_correct", "select_logits", "sample"};
   return kNames[body.index()];
 }
 
@@ -155,9 +155,26 @@ std::vector<WeightId> weights(const OpBody& body) {
                           if (op.norm) append(list, op.norm->weight);
                           return list;
                         },
+                        [](const Conv& op) {
+                          std::vector<WeightId> list = {op.weight};
+                          append(list, op.bias);
+                          return list;
+                        },
                         [](const auto&) { return std::vector<WeightId>{}; },
                     },
                     body);
+}
+
+std::optional<StateId> state(const OpBody& body) {
+  return std::visit(
+      []<typename Op>(const Op& op) -> std::optional<StateId> {
+        if constexpr (requires { op.state; }) {
+          return op.state;
+        } else {
+          return std::nullopt;
+        }
+      },
+      body);
 }
 
 }  // namespace wisp::plan

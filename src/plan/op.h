@@ -12,10 +12,11 @@
 
 namespace wisp::plan {
 
-// Index into Plan::values, Resources::weights and Resources::kv_layers.
+// Index into Plan::values, Resources::weights, Resources::kv_layers and Resources::states.
 enum class ValueId : uint32_t {};
 enum class WeightId : uint32_t {};
 enum class KvLayerId : uint32_t {};
+enum class StateId : uint32_t {};
 
 template <typename Id>
 constexpr uint32_t index(Id id) {
@@ -207,6 +208,22 @@ struct Gate {
   uint32_t x_offset = 0;
 };
 
+// Depthwise causal convolution along the columns of a sequence. With in[t, i] = x[t, x_offset + i]
+// (times x[t, in_gate + i]) at position t and 0 before position 0:
+//   out[t, i] = act(bias[i] + sum over j of weight[j, i] * in[t - (taps - 1) + j, i])
+// (times x[t, out_gate + i]). The state has the last taps - 1 inputs, oldest first.
+struct Conv {
+  ValueId x;
+  ValueId out;                        // [.., channels]
+  StateId state;                      // [taps - 1, channels]
+  WeightId weight;                    // f32 [taps, channels]
+  std::optional<WeightId> bias = {};  // f32 [channels]
+  std::optional<Activation> activation = {};
+  uint32_t x_offset = 0;
+  std::optional<uint32_t> in_gate = {};
+  std::optional<uint32_t> out_gate = {};
+};
+
 enum class RouterScore : uint8_t { softmax, sigmoid };
 
 // What a group of experts counts: its best expert, or its two best together.
@@ -304,8 +321,8 @@ struct Sample {
 };
 
 using OpBody = std::variant<Embed, Norm, Add, Quantize, Linear, RopeKv, LatentKv, Attention, Glu,
-                            Activate, Softcap, Gate, Route, ExpertLinear, Combine, StreamMatch,
-                            StreamPredict, StreamCorrect, SelectLogits, Sample>;
+                            Activate, Softcap, Gate, Conv, Route, ExpertLinear, Combine,
+                            StreamMatch, StreamPredict, StreamCorrect, SelectLogits, Sample>;
 
 struct Op {
   OpBody body;
@@ -319,5 +336,6 @@ std::string_view op_kind(const OpBody& body);  // "linear", "norm", …
 std::vector<ValueId> inputs(const OpBody& body);
 std::vector<ValueId> outputs(const OpBody& body);
 std::vector<WeightId> weights(const OpBody& body);
+std::optional<StateId> state(const OpBody& body);
 
 }  // namespace wisp::plan

@@ -56,10 +56,20 @@ inline uint64_t kv_elements(const KvLayer& layer) {
 
 inline constexpr uint32_t kPageTokens = 16;
 
+// What an op keeps of a sequence beside KV pages: one f32 row for each slot. A column at position 0
+// finds the op's initial state there, zeros unless it says otherwise, whatever the row held.
+struct StateLayer {
+  uint32_t width = 0;
+};
+
+// Most taps of a Conv.
+inline constexpr uint32_t kMaxTaps = 16;
+
 // What persists between steps and is shared by the plans of a model.
 struct Resources {
   std::vector<Weight> weights;
   std::vector<KvLayer> kv_layers;
+  std::vector<StateLayer> states;
   formats::DType kv_dtype = formats::DType::F16;  // F16 or F32
   uint32_t vocab_size = 0;
 };

@@ -139,6 +139,17 @@ struct Printer {
     }
     number("x_offset", op.x_offset, 0U);
   }
+  void operator()(const Conv& op) {
+    value(op.x);
+    state(op.state);
+    weight("", op.weight);
+    weight("bias=", op.bias);
+    if (op.activation)
+      text += fmt::format(" {}", kActivations[static_cast<size_t>(*op.activation)]);
+    number("x_offset", op.x_offset, 0U);
+    if (op.in_gate) text += fmt::format(" in_gate={}", *op.in_gate);
+    if (op.out_gate) text += fmt::format(" out_gate={}", *op.out_gate);
+  }
   void operator()(const Route& op) {
     value(op.logits);
     text += fmt::format(" {} top_k={}", op.score == RouterScore::softmax ? "softmax" : "sigmoid",
@@ -177,6 +188,9 @@ struct Printer {
   void operator()(const SelectLogits& op) { value(op.x); }
   void operator()(const Sample& op) { value(op.logits); }
 
+  void state(StateId id) {
+    text += fmt::format(" state{}[{}]", index(id), resources.states[index(id)].width);
+  }
   void kv(KvLayerId id, uint32_t num_heads) {
     const KvLayer& layer = resources.kv_layers[index(id)];
     text += fmt::format(" kv{}[{} heads of {}", index(id), layer.num_kv_heads, layer.head_dim);

@@ -1,6 +1,7 @@
 // The rules of op.h, checked before a backend sees a plan.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/error.h"
 #include "plan/plan.h"
@@ -47,6 +48,15 @@ class Verifier {
   const KvLayer& kv_layer(KvLayerId id) const {
     if (index(id) >= resources_.kv_layers.size()) fail("KV layer {} does not exist", index(id));
     return resources_.kv_layers[index(id)];
+  }
+
+  // Of an op before select_logits, the only one of the plan that has it.
+  void expect_state(StateId id, uint64_t width) {
+    if (index(id) >= resources_.states.size()) fail("state {} does not exist", index(id));
+    const uint32_t found = resources_.states[index(id)].width;
+    if (found != width) fail("state {} has width {}, expected {}", index(id), found, width);
+    if (head_) fail("a state after select_logits");
+    if (!states_.insert(id).second) fail("state {} belongs to another op", index(id));
   }
 
   void check_id(ValueId id) const {
@@ -381,6 +391,30 @@ class Verifier {
     if (op.norm) fail("ops are drawn into it");
   }
 
+  void check_op(const Conv& op) {
+    expect_f32(op.x);
+    expect_f32(op.out);
+    const uint32_t channels = (*this)[op.out].width;
+    const Weight& w = weight(op.weight);
+    if (w.dtype != formats::DType::F32 || w.cols != channels || w.rows < 2 || w.rows > kMaxTaps) {
+      fail("{} is {}[{}, {}], expected F32[2 to {}, {}]", w.name, formats::dtype_name(w.dtype),
+           w.rows, w.cols, kMaxTaps, channels);
+    }
+    expect_vector(op.bias, channels, "bias");
+    expect_state(op.state, uint64_t{w.rows - 1} * channels);
+    expect_part(op.x, op.x_offset, channels);
+    if (op.in_gate) expect_part(op.x, *op.in_gate, channels);
+    if (op.out_gate) expect_part(op.x, *op.out_gate, channels);
+  }
+
+  // Elements of a row from `offset` on.
+  void expect_part(ValueId id, uint32_t offset, uint64_t width) const {
+    if (offset + width > (*this)[id].width) {
+      fail("value {} has width {}: elements {} to {} are not there", index(id), (*this)[id].width,
+           offset, offset + width);
+    }
+  }
+
   void expect_routes(ValueId id, uint32_t top_k) const {
     expect_f32(id);
     if (top_k == 0) fail("top_k is 0");
@@ -427,6 +461,7 @@ class Verifier {
 
   const Plan& plan_;
   const Resources& resources_;
+  std::set<StateId> states_;  // of the ops so far
   std::vector<bool> defined_;
   std::vector<uint32_t> writers_end_;  // elements of a row written so far
   bool head_ = false;                  // after select_logits

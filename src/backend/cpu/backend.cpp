@@ -13,6 +13,7 @@
 #include "backend/cpu/ops.h"
 #include "backend/cpu/profile.h"
 #include "backend/cpu/weights.h"
+#include "backend/state_copies.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/overloaded.h"
@@ -67,6 +68,7 @@ class CpuBackend final : public Backend {
  private:
   Prepared& prepared(PlanHandle handle);
   std::vector<ColumnView> view_columns(const Prepared& prepared, const Step& step) const;
+  void copy_states(const Step& step);
   void run_ops(Prepared& prepared, const Step& step, std::span<const ColumnView> columns,
                size_t begin, size_t end, std::span<const uint32_t> logit_columns,
                StepResult& result);
@@ -80,6 +82,8 @@ class CpuBackend final : public Backend {
   std::vector<WeightView> weights_;
   std::vector<Buffer> weight_copies_;
   std::vector<KvPages> kv_;
+  std::vector<StateRows> states_;
+  uint32_t num_states_ = 0;
   BlockTables tables_;
   std::vector<int32_t> last_tokens_;  // by slot; -1: none yet
   std::vector<std::unique_ptr<Prepared>> plans_;
@@ -109,6 +113,14 @@ void CpuBackend::load(LoadOptions options) {
       if (!shape.values_in_keys) {
         pages.values = Buffer(checked_mul(heads, unit * shape.value_dim, "size"));
       }
+    });
+  }
+  num_states_ = std::max(options.num_states, options.max_slots);
+  for (size_t i = 0; i < resources_.states.size(); ++i) {
+    with_context(fmt::format("state {} of {} sequences", i, num_states_), [&] {
+      const uint64_t row = uint64_t{resources_.states[i].width} * sizeof(float);
+      states_.push_back(
+          {resources_.states[i].width, Buffer(checked_mul(row, num_states_, "size"))});
     });
   }
   loaded_ = true;
@@ -174,11 +186,21 @@ std::vector<ColumnView> CpuBackend::view_columns(const Prepared& prepared, const
   return views;
 }
 
+void CpuBackend::copy_states(const Step& step) {
+  check_copies(step, num_states_);
+  for (const StateRows& state : states_) {
+    for (const StateCopy& copy : step.state_copies) {
+      std::memcpy(state.row(copy.to), state.row(copy.from), state.width * sizeof(float));
+    }
+  }
+}
+
 Ticket CpuBackend::submit(PlanHandle handle, const Step& step) {
   Prepared& prepared = this->prepared(handle);
   ensure(results_.size() < kMaxStepsInFlight, "not too many steps in flight");
   check_columns(prepared.plan, step, tables_.max_slots());
   for (const TableUpdate& update : step.table_updates) tables_.update(update);
+  copy_states(step);
   const std::vector<ColumnView> columns = view_columns(prepared, step);
 
   const auto start = std::chrono::steady_clock::now();
@@ -205,7 +227,7 @@ void CpuBackend::run_ops(Prepared& prepared, const Step& step, std::span<const C
   for (size_t i = begin; i < end; ++i) {
     const plan::Op& op = prepared.plan.ops[i];
     const OpContext context{pool_,    scratch_, prepared.plan, op.kernel_class, prepared.values,
-                            weights_, kv_,      columns,       logit_columns};
+                            weights_, kv_,      states_,       columns,         logit_columns};
     const bool timed = profiling_ && timed_ == Timed::ops;
     const auto start =
         timed ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
@@ -220,6 +242,7 @@ void CpuBackend::run_ops(Prepared& prepared, const Step& step, std::span<const C
                    [&](const plan::Attention& body) { run_attention(context, body); },
                    [&](const plan::Glu& body) { run_glu(context, body); },
                    [&](const plan::Gate& body) { run_gate(context, body); },
+                   [&](const plan::Conv& body) { run_conv(context, body); },
                    [&](const plan::Route& body) { run_route(context, body); },
                    [&](const plan::ExpertLinear& body) { run_expert_linear(context, body); },
                    [&](const plan::Combine& body) { run_combine(context, body); },
@@ -303,6 +326,7 @@ BackendInfo CpuBackend::info() const {
                             pool_.size() == 1 ? "" : "s", simd_target());
   for (const WeightView& weight : weights_) info.weight_bytes += weight.row_bytes * weight.rows;
   for (const KvPages& pages : kv_) info.kv_bytes += pages.keys.size() + pages.values.size();
+  for (const StateRows& state : states_) info.state_bytes += state.rows.size();
   for (const auto& plan : plans_) {
     for (const Buffer& buffer : plan->buffers) info.work_bytes += buffer.size();
   }

@@ -101,12 +101,30 @@ struct KvPages {
   }
 };
 
+// Rows of one state, f32 [rows, width].
+struct StateRows {
+  uint32_t width = 0;
+  Buffer rows;
+
+  float* row(uint32_t r) const {
+    return reinterpret_cast<float*>(rows.data()) + uint64_t{r} * width;
+  }
+};
+
 struct ColumnView {
   int32_t token = 0;
   uint32_t position = 0;
   uint32_t slot = 0;
   const uint32_t* pages = nullptr;  // the slot's row of the block table
 };
+
+// Columns of one slot, one after another.
+struct Run {
+  size_t first = 0;
+  size_t count = 0;
+};
+
+std::vector<Run> runs_of(std::span<const ColumnView> columns);
 
 // Memory that ops need while they run, kept between steps.
 struct Scratch {
@@ -124,6 +142,7 @@ struct OpContext {
   std::span<std::byte* const> values;  // by value index
   std::span<const WeightView> weights;
   std::span<const KvPages> kv;
+  std::span<const StateRows> states;
   std::span<const ColumnView> columns;
   std::span<const uint32_t> logit_columns;
 
@@ -134,6 +153,11 @@ struct OpContext {
   std::byte* bytes(plan::ValueId id) const { return values[plan::index(id)]; }
   float* floats(plan::ValueId id) const { return reinterpret_cast<float*>(bytes(id)); }
   const WeightView& operator[](plan::WeightId id) const { return weights[plan::index(id)]; }
+  // The state of a run's slot, and whether it holds what its first column goes on from.
+  float* state(plan::StateId id, const Run& run) const {
+    return states[plan::index(id)].row(columns[run.first].slot);
+  }
+  bool continues(const Run& run) const { return columns[run.first].position > 0; }
   // The row of a vector weight, or nullptr.
   const float* vector(const std::optional<plan::WeightId>& id) const {
     return id ? (*this)[*id].floats() : nullptr;

@@ -321,6 +321,10 @@ void run_activate(const OpContext& context, const plan::Activate& op) {
              [&](const float* x, float* out, size_t) { activate(op.activation, x, out, width); });
 }
 
+void activate_row(plan::Activation activation, const float* x, float* out, size_t n) {
+  HWY_DYNAMIC_DISPATCH(ActivateRow)(activation, x, out, n);
+}
+
 void run_gate(const OpContext& context, const plan::Gate& op) {
   const size_t width = context.width(op.out);
   const size_t gate_width = context.width(op.gate);

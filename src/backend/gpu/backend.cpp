@@ -65,6 +65,7 @@ class GpuBackend final : public Backend {
     if (state_) {
       info.weight_bytes = state_->weight_bytes;
       info.kv_bytes = state_->kv_bytes;
+      info.state_bytes = state_->state_bytes;
     }
     info.objects = device().counts().all();
     for (const auto& plan : plans_) info.work_bytes += plan->work_bytes();

@@ -25,7 +25,10 @@ enum class Bound : uint8_t {
   keys,           // index: KV layer
   values,         // index: KV layer
   step,           // StepInfo
-  columns,        // u32 [columns][token, position, slot, 0]
+  columns,        // u32 [columns][token, position, slot, columns of its run before it]
+  runs,           // u32 [runs][first column, columns, slot, position of the first]: of a slot each
+  states,         // index: state
+  state_copies,   // u32 [copies][from, to]
   block_table,    // u32 [slots][max_pages_per_slot]
   last_tokens,    // u32 [slots]
   logit_columns,  // u32 [logit rows]
@@ -50,11 +53,15 @@ struct Binding {
   uint32_t part = 0;
 };
 
+// What y counts: rows of the op, or of a list that the step has.
+enum class GridY : uint8_t { rows, tiles, runs, state_copies };
+
 // Workgroup counts as functions of a step.
 struct Grid {
   uint32_t x = 1;
   uint32_t z = 1;
-  uint32_t rows_per_y = 1;   // y = rows / this, rounded up; 0: y is the number of tiles
+  GridY y = GridY::rows;
+  uint32_t rows_per_y = 1;   // y = rows / this, rounded up
   uint32_t row_items = 1;    // each row counts as so many
   uint32_t more_y = 0;       // added to y
   bool z_is_ranges = false;  // z = the step's key ranges
@@ -67,6 +74,7 @@ struct Condition {
   uint32_t min_ranges = 0;
   uint32_t max_ranges = std::numeric_limits<uint32_t>::max();
   uint32_t min_sampling = 0;  // the highest level of a pass's rows (sampling.h)
+  uint32_t min_copies = 0;    // of states
 };
 
 struct KernelUse {
@@ -89,6 +97,9 @@ struct ChooseContext {
 // The kernels of `op` in the order in which they run; the conditions say which of them a step
 // takes. Throws Error that says what is not supported.
 std::vector<KernelUse> choose(const plan::Op& op, const ChooseContext& context);
+
+// The kernel that copies rows of a state; Condition::min_copies lets it run.
+KernelUse choose_state_copy(plan::StateId id, const plan::Resources& resources);
 
 // Whether cooperative matrices serve an op of the prefill class.
 bool has_matrices(const gpu::Capabilities& capabilities);

@@ -253,7 +253,7 @@ KernelUse prefill(const plan::Attention& op, const ChooseContext& c) {
   }
   use.bindings.push_back({"tiles", Bound::tiles});
   add_sinks(use, c, op);
-  use.grid.rows_per_y = 0;
+  use.grid.y = GridY::tiles;
   return use;
 }
 

@@ -26,6 +26,7 @@ struct CanQuantize {
   bool operator()(const plan::Glu&) const { return true; }
   bool operator()(const plan::Activate&) const { return true; }
   bool operator()(const plan::Gate&) const { return true; }
+  bool operator()(const plan::Conv&) const { return true; }
   bool operator()(const plan::Attention& op) const {
     return kernel_class == plan::KernelClass::decode &&
            resources.kv_layers[plan::index(op.kv_layer)].value_dim % 32 == 0;
@@ -53,6 +54,7 @@ struct CanNarrow {
   bool operator()(const plan::Glu&) const { return true; }
   bool operator()(const plan::Activate&) const { return true; }
   bool operator()(const plan::Gate&) const { return true; }
+  bool operator()(const plan::Conv&) const { return true; }
   bool operator()(const plan::Attention& op) const {
     return takes_matrices(op, resources, capabilities);
   }

@@ -56,6 +56,8 @@ uint32_t value_stride(const plan::Value& value) {
 
 uint32_t kv_stride(uint32_t dim) { return static_cast<uint32_t>(round_up(dim, 8)); }
 
+uint32_t state_stride(uint32_t width) { return static_cast<uint32_t>(round_up(width, 4)); }
+
 WeightLayout weight_layout(DType dtype) {
   const formats::DTypeInfo& info = formats::dtype_info(dtype);
   WeightLayout layout{.block_elements = info.block_elements,

@@ -23,6 +23,8 @@ uint32_t value_stride(const plan::Value& value);
 
 // Elements from one row of the KV pages to the next: vectors of 8. The padding stays zero.
 uint32_t kv_stride(uint32_t dim);
+// Words of a row of a state.
+uint32_t state_stride(uint32_t width);
 
 // One weight type on the device: the stored blocks with their quants in plane 0, aligned to 16
 // bytes, and the scales apart in plane 1. Plain types have rows padded to 16 bytes in plane 0.

@@ -79,6 +79,8 @@ void PreparedPlan::make_step_buffers() {
   step_info_ = make(sizeof(StepInfo), "step info", gpu::BufferUse::uniform);
   columns_ = make(columns * 16, "columns");
   tiles_ = make(columns * 16, "tiles");
+  runs_ = make(columns * 16, "runs");
+  state_copies_ = make(uint64_t{state_.num_states} * 8, "state copies");
   logit_columns_ = make(columns * 4, "logit columns");
   results_ = make(columns * 8, "results");
   unused_ = make(256, "unused");
@@ -131,7 +133,13 @@ void PreparedPlan::record() {
                               .weights = state_.weights,
                               .page_stride = state_.page_stride};
   std::vector<KernelUse> uses;
-  std::vector<const plan::Op*> op_of_use;
+  std::vector<const plan::Op*> op_of_use;  // null: a copy of a state
+  for (const plan::Op& op : plan_.ops) {
+    if (const auto state = plan::state(op.body)) {
+      uses.push_back(choose_state_copy(*state, state_.resources));
+      op_of_use.push_back(nullptr);
+    }
+  }
   for (const plan::Op& op : plan_.ops) {
     with_context(fmt::format("plan {}: {} {}", plan_.name, plan::op_kind(op.body), op.name), [&] {
       for (KernelUse& use : choose(op, context)) {
@@ -147,11 +155,13 @@ void PreparedPlan::record() {
 
   bool head = false;
   for (size_t i = 0; i < uses.size(); ++i) {
-    const plan::Op& op = *op_of_use[i];
-    head = head || std::holds_alternative<plan::SelectLogits>(op.body);
+    const plan::Op* op = op_of_use[i];
     gpu::Dispatch dispatch{
-        .name = profile_name(op), .kernel = kernels[i], .params = std::move(uses[i].params)};
-    if (plan::op_kind(op.body) == "attention") dispatch.name = kernels[i]->label();
+        .name = kernels[i]->label(), .kernel = kernels[i], .params = std::move(uses[i].params)};
+    if (op != nullptr) {
+      head = head || std::holds_alternative<plan::SelectLogits>(op->body);
+      if (plan::op_kind(op->body) != "attention") dispatch.name = profile_name(*op);
+    }
     for (const gpu::Binding& wanted : kernels[i]->bindings()) {
       const auto found = std::ranges::find(uses[i].bindings, wanted.name, &Binding::name);
       ensure(found != uses[i].bindings.end(),
@@ -159,8 +169,8 @@ void PreparedPlan::record() {
       dispatch.bindings.push_back(resolve(*found));
     }
     Part& part = head ? head_ : body_;
-    const size_t step =
-        with_context(op.name, [&] { return part.recording.dispatch(std::move(dispatch)); });
+    const size_t step = with_context(op != nullptr ? op->name : dispatch.name,
+                                     [&] { return part.recording.dispatch(std::move(dispatch)); });
     part.items.push_back({step, head, uses[i].grid, uses[i].when});
   }
   body_.recording.prepare();
@@ -187,6 +197,12 @@ gpu::Slice PreparedPlan::resolve(const Binding& binding) const {
       return whole(step_info_);
     case Bound::columns:
       return whole(columns_);
+    case Bound::runs:
+      return whole(runs_);
+    case Bound::states:
+      return whole(state_.states[binding.index]);
+    case Bound::state_copies:
+      return whole(state_copies_);
     case Bound::block_table:
       return whole(state_.block_table);
     case Bound::last_tokens:

@@ -74,6 +74,8 @@ class PreparedPlan {
     uint32_t ranges = 0;
     uint32_t tiles = 0;
     uint32_t sampling = 0;
+    uint32_t runs = 0;
+    uint32_t copies = 0;
   };
   // What kernels read first; the layout of kernels/lib/step.wgsl.
   struct StepInfo {
@@ -95,6 +97,7 @@ class PreparedPlan {
   void check(const Step& step) const;
   void write_step(const Step& step);
   uint32_t sampling_level(uint32_t first_row, uint32_t rows) const;
+  uint32_t count_y(const Grid& grid, uint32_t rows) const;
   void set_counts(Part& part, uint32_t rows);
   void add_logits_read(gpu::Commands& commands, PendingStep& pending, uint32_t rows);
   void take_logits(PendingStep& pending);
@@ -110,13 +113,14 @@ class PreparedPlan {
 
   std::vector<gpu::Buffer> buffers_;
   std::vector<uint32_t> buffer_of_value_;
-  gpu::Buffer step_info_, columns_, logit_columns_, tiles_, results_;
+  gpu::Buffer step_info_, columns_, logit_columns_, tiles_, runs_, state_copies_, results_;
   gpu::Buffer sampling_, chunk_bests_, chunk_masses_, selections_, histograms_;
   gpu::Buffer range_values_, range_stats_, expert_tiles_, expert_items_, unused_;
   uint64_t work_bytes_ = 0;
   uint64_t steps_timed_ = 0;
 
-  std::vector<std::array<uint32_t, 4>> column_words_, tile_words_;
+  std::vector<std::array<uint32_t, 4>> column_words_, tile_words_, run_words_;
+  uint32_t copies_ = 0;                        // of states in the step
   std::vector<SamplingWords> sampling_words_;  // of the step's logit rows; empty: all greedy
   StepInfo info_;
   Part body_, head_;

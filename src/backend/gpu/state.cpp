@@ -58,6 +58,30 @@ class KvMaker {
   uint64_t total_;
 };
 
+// Makes the states. Throws Error where one does not fit a binding.
+void make_states(gpu::Device& device, State& state) {
+  const uint64_t limit =
+      std::min(device.capabilities().max_binding_size, device.capabilities().max_buffer_size);
+  for (size_t i = 0; i < state.resources.states.size(); ++i) {
+    const uint64_t row = uint64_t{state_stride(state.resources.states[i].width)} * 4;
+    const uint64_t size = row * state.num_states;
+    if (size > limit) {
+      fail("state {} of {} sequences needs {} bytes; the adapter binds {} ({} sequences)", i,
+           state.num_states, size, limit, limit / row);
+    }
+    state.states.emplace_back(device, size, gpu::BufferUse::storage, fmt::format("state {}", i));
+  }
+}
+
+uint64_t total_state_bytes(const plan::Resources& resources, uint32_t num_states) {
+  uint64_t total = 0;
+  for (const plan::StateLayer& layer : resources.states) {
+    const uint64_t row = uint64_t{state_stride(layer.width)} * 4;
+    total = checked_add(total, checked_mul(row, num_states, "states"), "states");
+  }
+  return total;
+}
+
 }  // namespace
 
 State load_state(gpu::Device& device, const LoadOptions& options, uint64_t budget_bytes) {
@@ -72,10 +96,13 @@ State load_state(gpu::Device& device, const LoadOptions& options, uint64_t budge
   state.num_pages = options.num_pages;
   state.weight_bytes = device_bytes(options.resources.weights);
   state.kv_bytes = total_kv_bytes(options);
-  const uint64_t needed = checked_add(state.weight_bytes, state.kv_bytes, "weights and KV cache");
+  state.num_states = std::max(options.num_states, options.max_slots);
+  state.state_bytes = total_state_bytes(options.resources, state.num_states);
+  const uint64_t cache = checked_add(state.kv_bytes, state.state_bytes, "KV cache and states");
+  const uint64_t needed = checked_add(state.weight_bytes, cache, "weights and KV cache");
   if (budget_bytes > 0 && needed > budget_bytes) {
     fail("weights of {} MiB and a KV cache of {} MiB need {} MiB; there are {} MiB",
-         state.weight_bytes >> 20, state.kv_bytes >> 20, needed >> 20, budget_bytes >> 20);
+         state.weight_bytes >> 20, cache >> 20, needed >> 20, budget_bytes >> 20);
   }
   state.weights = upload_weights(device, options);
   KvMaker maker(device, options, state.kv_bytes);
@@ -86,6 +113,7 @@ State load_state(gpu::Device& device, const LoadOptions& options, uint64_t budge
     if (layer.values_in_keys) continue;
     kv.values = maker.make(layer, layer.value_dim, fmt::format("values of KV layer {}", i));
   }
+  make_states(device, state);
   const uint64_t entries = uint64_t{options.max_slots} * options.max_pages_per_slot;
   state.block_table = gpu::Buffer(device, entries * 4, gpu::BufferUse::storage, "block table");
   state.last_tokens =

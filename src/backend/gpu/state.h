@@ -22,11 +22,14 @@ struct State {
   uint32_t page_stride = 0;  // max_pages_per_slot
   uint32_t num_pages = 0;
   std::vector<DeviceWeight> weights;
-  std::vector<KvBuffers> kv;  // by KV layer
-  gpu::Buffer block_table;    // u32 [max_slots][page_stride]
-  gpu::Buffer last_tokens;    // u32 [max_slots]
+  std::vector<KvBuffers> kv;        // by KV layer
+  std::vector<gpu::Buffer> states;  // f32 [num_states][state_stride(width)]
+  uint32_t num_states = 0;
+  gpu::Buffer block_table;  // u32 [max_slots][page_stride]
+  gpu::Buffer last_tokens;  // u32 [max_slots]
   uint64_t weight_bytes = 0;
   uint64_t kv_bytes = 0;
+  uint64_t state_bytes = 0;
 };
 
 // Uploads the weights and makes the KV cache. `budget_bytes`: most that both may take, 0: no limit

@@ -4,6 +4,7 @@
 
 #include "backend/gpu/layout.h"
 #include "backend/gpu/prepared.h"
+#include "backend/state_copies.h"
 #include "base/checked.h"
 #include "base/error.h"
 
@@ -39,6 +40,7 @@ void PreparedPlan::check(const Step& step) const {
       fail("token {} is not in the vocabulary of {}", *column.token, state_.resources.vocab_size);
     }
   }
+  check_copies(step, state_.num_states);
   if (!step.sampling.empty() && step.sampling.size() != step.logit_columns.size()) {
     fail("{} rows of sampling for {} logit columns", step.sampling.size(),
          step.logit_columns.size());
@@ -55,14 +57,16 @@ void PreparedPlan::write_step(const Step& step) {
   for (const TableUpdate& update : step.table_updates) update_table(device_, state_, update);
   column_words_.clear();
   tile_words_.clear();
+  run_words_.clear();
   uint32_t last = 0;
   for (uint32_t i = 0; i < step.columns.size(); ++i) {
     const Column& column = step.columns[i];
     const uint32_t token = column.token ? static_cast<uint32_t>(*column.token) : kLastToken;
-    column_words_.push_back({token, column.position, column.slot, 0});
     last = std::max(last, column.position);
-    const bool follows = i > 0 && step.columns[i - 1].slot == column.slot &&
-                         step.columns[i - 1].position + 1 == column.position;
+    const bool same_run = i > 0 && step.columns[i - 1].slot == column.slot;
+    if (!same_run) run_words_.push_back({i, 0, column.slot, column.position});
+    column_words_.push_back({token, column.position, column.slot, run_words_.back()[1]++});
+    const bool follows = same_run && step.columns[i - 1].position + 1 == column.position;
     if (follows && tile_words_.back()[1] < kPrefillTile) {
       ++tile_words_.back()[1];
     } else {
@@ -77,6 +81,9 @@ void PreparedPlan::write_step(const Step& step) {
            .zero = {}};
   device_.write(columns_, 0, bytes_of(column_words_));
   device_.write(tiles_, 0, bytes_of(tile_words_));
+  device_.write(runs_, 0, bytes_of(run_words_));
+  copies_ = static_cast<uint32_t>(step.state_copies.size());
+  if (copies_ > 0) device_.write(state_copies_, 0, bytes_of(step.state_copies));
   if (!step.logit_columns.empty()) {
     device_.write(logit_columns_, 0, bytes_of(step.logit_columns));
   }
@@ -97,29 +104,42 @@ uint32_t PreparedPlan::sampling_level(uint32_t first_row, uint32_t rows) const {
   return level;
 }
 
+uint32_t PreparedPlan::count_y(const Grid& grid, uint32_t rows) const {
+  switch (grid.y) {
+    case GridY::rows:
+      return static_cast<uint32_t>(ceil_div(rows * grid.row_items, grid.rows_per_y));
+    case GridY::tiles:
+      return static_cast<uint32_t>(tile_words_.size());
+    case GridY::runs:
+      return static_cast<uint32_t>(run_words_.size());
+    case GridY::state_copies:
+      return copies_;
+  }
+  return 0;
+}
+
 void PreparedPlan::set_counts(Part& part, uint32_t rows) {
   const auto tiles = static_cast<uint32_t>(tile_words_.size());
   if (part.rows == rows && part.ranges == info_.ranges && part.tiles == tiles &&
-      part.sampling == info_.sampling) {
+      part.sampling == info_.sampling && part.runs == run_words_.size() && part.copies == copies_) {
     return;
   }
   part.rows = rows;
   part.ranges = info_.ranges;
   part.tiles = tiles;
   part.sampling = info_.sampling;
+  part.runs = static_cast<uint32_t>(run_words_.size());
+  part.copies = copies_;
   for (const Item& item : part.items) {
     const Condition& when = item.when;
     if (rows < when.min_rows || rows > when.max_rows || info_.ranges < when.min_ranges ||
-        info_.ranges > when.max_ranges || info_.sampling < when.min_sampling) {
+        info_.ranges > when.max_ranges || info_.sampling < when.min_sampling ||
+        copies_ < when.min_copies) {
       part.recording.set_workgroups(item.step, 0, 0, 0);
       continue;
     }
     const Grid& grid = item.grid;
-    const uint32_t y =
-        grid.rows_per_y == 0
-            ? tiles
-            : static_cast<uint32_t>(ceil_div(rows * grid.row_items, grid.rows_per_y));
-    part.recording.set_workgroups(item.step, grid.x, y + grid.more_y,
+    part.recording.set_workgroups(item.step, grid.x, count_y(grid, rows) + grid.more_y,
                                   grid.z_is_ranges ? info_.ranges : grid.z);
   }
 }

@@ -67,6 +67,11 @@ plan::KvLayerId CaseBuilder::kv_layer(const plan::KvLayer& layer) {
   return plan::KvLayerId{static_cast<uint32_t>(case_.resources.kv_layers.size() - 1)};
 }
 
+plan::StateId CaseBuilder::state(uint32_t width) {
+  case_.resources.states.push_back({width});
+  return plan::StateId{static_cast<uint32_t>(case_.resources.states.size() - 1)};
+}
+
 void CaseBuilder::op(const plan::OpBody& body) {
   std::string name = "op." + std::to_string(case_.plan.ops.size());
   case_.plan.ops.push_back({body, kernel_class_, std::move(name)});
@@ -119,6 +124,14 @@ void CaseBuilder::set_input(plan::ValueId value, const std::vector<float>& value
   for (Input& input : case_.steps.back().inputs) {
     if (input.value == value) input.rows = to_bytes(values);
   }
+}
+
+void CaseBuilder::set_state_copies(std::vector<StateCopy> copies) {
+  case_.steps.back().step.state_copies = std::move(copies);
+}
+
+void CaseBuilder::set_position(uint32_t slot, uint32_t position) {
+  next_position_[slot] = position;
 }
 
 void CaseBuilder::set_sampling(std::vector<RowSampling> sampling) {

@@ -92,6 +92,46 @@ std::string wrong_sums(const plan::Value& value, const std::vector<std::byte>& r
   return "";
 }
 
+// Columns [begin, end) of a step that columns_alone leaves together.
+struct Together {
+  uint32_t begin = 0;
+  uint32_t end = 0;
+};
+
+std::vector<Together> parts_of(const OpCase& op_case, const Step& step) {
+  std::vector<Together> parts;
+  for (uint32_t i = 0; i < step.columns.size(); ++i) {
+    const bool same = i > 0 && step.columns[i].slot == step.columns[i - 1].slot;
+    if (!same || step.columns[i].position % op_case.block == 0) parts.push_back({i, i});
+    parts.back().end = i + 1;
+  }
+  return parts;
+}
+
+// What of `whole` the columns of a part have.
+CaseStep part_of(const OpCase& op_case, const CaseStep& whole, const Together& part) {
+  CaseStep result;
+  const auto begin = whole.step.columns.begin();
+  result.step.columns.assign(begin + part.begin, begin + part.end);
+  result.step.read_logits = whole.step.read_logits;
+  if (part.begin == 0) {
+    result.step.table_updates = whole.step.table_updates;
+    result.step.state_copies = whole.step.state_copies;
+  }
+  for (size_t row = 0; row < whole.step.logit_columns.size(); ++row) {
+    const uint32_t column = whole.step.logit_columns[row];
+    if (column < part.begin || column >= part.end) continue;
+    result.step.logit_columns.push_back(column - part.begin);
+    if (!whole.step.sampling.empty()) result.step.sampling.push_back(whole.step.sampling[row]);
+  }
+  for (const Input& input : whole.inputs) {
+    const auto bytes = static_cast<ptrdiff_t>(plan::row_bytes(op_case.plan[input.value]));
+    const auto first = input.rows.begin();
+    result.inputs.push_back({input.value, {first + part.begin * bytes, first + part.end * bytes}});
+  }
+  return result;
+}
+
 }  // namespace
 
 CaseRun run_case(Backend& backend, const OpCase& op_case) {
@@ -111,6 +151,7 @@ CaseRun run_case(Backend& backend, const OpCase& op_case) {
   options.num_pages = op_case.num_pages;
   options.max_slots = op_case.max_slots;
   options.max_pages_per_slot = op_case.max_pages_per_slot;
+  options.num_states = op_case.num_states;
   backend.load(std::move(options));
   const PlanHandle plan = backend.prepare(op_case.plan, op_case.outputs);
   CaseRun run;
@@ -129,23 +170,8 @@ OpCase columns_alone(const OpCase& op_case) {
   OpCase alone = op_case;
   alone.steps.clear();
   for (const CaseStep& whole : op_case.steps) {
-    for (uint32_t i = 0; i < whole.step.columns.size(); ++i) {
-      CaseStep& single = alone.steps.emplace_back();
-      single.step.columns = {whole.step.columns[i]};
-      single.step.read_logits = whole.step.read_logits;
-      if (i == 0) single.step.table_updates = whole.step.table_updates;
-      const auto& wanted = whole.step.logit_columns;
-      const auto found = std::find(wanted.begin(), wanted.end(), i);
-      if (found != wanted.end()) {
-        single.step.logit_columns = {0};
-        const auto row = static_cast<size_t>(found - wanted.begin());
-        if (!whole.step.sampling.empty()) single.step.sampling = {whole.step.sampling[row]};
-      }
-      for (const Input& input : whole.inputs) {
-        const auto bytes = static_cast<ptrdiff_t>(plan::row_bytes(op_case.plan[input.value]));
-        const auto begin = input.rows.begin() + i * bytes;
-        single.inputs.push_back({input.value, {begin, begin + bytes}});
-      }
+    for (const Together& part : parts_of(op_case, whole.step)) {
+      alone.steps.push_back(part_of(op_case, whole, part));
     }
   }
   return alone;
@@ -157,7 +183,7 @@ CaseRun join_columns(const OpCase& whole, const CaseRun& alone) {
   for (const CaseStep& step : whole.steps) {
     StepRun& out = joined.emplace_back();
     out.outputs.resize(whole.outputs.size());
-    for (size_t i = 0; i < step.step.columns.size(); ++i) {
+    for (size_t i = 0; i < parts_of(whole, step.step).size(); ++i) {
       const StepRun& single = alone.at(next++);
       for (size_t o = 0; o < out.outputs.size(); ++o) append(out.outputs[o], single.outputs[o]);
       append(out.result.tokens, single.result.tokens);
@@ -339,6 +365,7 @@ std::vector<OpCase> op_cases() {
   add_expert_cases(cases);
   add_latent_cases(cases);
   add_stream_cases(cases);
+  add_recurrent_cases(cases);
   add_sample_cases(cases);
   return cases;
 }

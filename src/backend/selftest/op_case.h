@@ -37,6 +37,9 @@ struct OpCase {
   uint32_t num_pages = 0;
   uint32_t max_slots = 0;
   uint32_t max_pages_per_slot = 0;
+  uint32_t num_states = 0;  // 0: max_slots
+  // Columns of a slot stay together up to positions that are multiples of this (columns_alone).
+  uint32_t block = 1;
   std::vector<CaseStep> steps;
   std::vector<plan::ValueId> outputs;  // read after every step
   // Largest |actual - expected| of an output over the root mean square of the expected output's
@@ -54,8 +57,8 @@ using CaseRun = std::vector<StepRun>;  // by step
 // Loads the case into a fresh backend and runs its steps.
 CaseRun run_case(Backend& backend, const OpCase& op_case);
 
-// The same case with every column in a step of its own; join_columns puts the results of such a run
-// into the form of the whole case, to be compared by same_bits.
+// The same case with every column, or block of a slot's columns, in a step of its own; join_columns
+// puts the results of such a run into the form of the whole case, to be compared by same_bits.
 OpCase columns_alone(const OpCase& op_case);
 CaseRun join_columns(const OpCase& whole, const CaseRun& alone);
 
@@ -104,6 +107,7 @@ class CaseBuilder {
   plan::WeightId weight(std::string name, formats::DType dtype, uint32_t rows, uint32_t cols,
                         Bytes bytes);
   plan::KvLayerId kv_layer(const plan::KvLayer& layer);
+  plan::StateId state(uint32_t width);
   void op(const plan::OpBody& body);
   void output(plan::ValueId value, double bound);
   // Columns that all carry tokens drawn from the vocabulary.
@@ -113,6 +117,10 @@ class CaseBuilder {
   std::vector<Column> next_columns(uint32_t slot, uint32_t count);
   // Replaces an input of the last step.
   void set_input(plan::ValueId value, const std::vector<float>& values);
+  // What the last step does with states before its columns.
+  void set_state_copies(std::vector<StateCopy> copies);
+  // The position of a slot's next column, for one that goes on from another's state.
+  void set_position(uint32_t slot, uint32_t position);
   // How the last step's logit columns choose.
   void set_sampling(std::vector<RowSampling> sampling);
 
@@ -146,6 +154,7 @@ void add_head_cases(std::vector<OpCase>& cases);
 void add_expert_cases(std::vector<OpCase>& cases);
 void add_latent_cases(std::vector<OpCase>& cases);
 void add_stream_cases(std::vector<OpCase>& cases);
+void add_recurrent_cases(std::vector<OpCase>& cases);
 void add_sample_cases(std::vector<OpCase>& cases);
 
 }  // namespace wisp::backend::selftest

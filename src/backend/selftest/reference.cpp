@@ -7,6 +7,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "backend/selftest/reference_recurrent.h"
 #include "backend/selftest/reference_route.h"
 #include "backend/selftest/reference_sample.h"
 #include "backend/selftest/reference_streams.h"
@@ -31,6 +32,10 @@ class Reference {
         last_token_(op_case.max_slots),
         keys_(op_case.resources.kv_layers.size()),
         cached_values_(op_case.resources.kv_layers.size()) {
+    for (const plan::StateLayer& layer : op_case.resources.states) {
+      states_.emplace_back(std::max(op_case.num_states, op_case.max_slots),
+                           std::vector<double>(layer.width));
+    }
     for (size_t i = 0; i < op_case.weights.size(); ++i) {
       const plan::Weight& weight = op_case.resources.weights[i];
       std::vector<float> flat(size_t{weight.rows} * weight.cols);
@@ -57,6 +62,9 @@ class Reference {
         rows[r].assign(begin, begin + value.width);
       }
     }
+    for (Matrix& rows : states_) {
+      for (const StateCopy& copy : step_->state_copies) rows[copy.to] = rows[copy.from];
+    }
     for (const plan::Op& op : case_.plan.ops) {
       std::visit([&](const auto& body) { apply(body); }, op.body);
     }
@@ -74,6 +82,7 @@ class Reference {
 
  private:
   Matrix& at(plan::ValueId id) { return values_[plan::index(id)]; }
+  Matrix& at(plan::StateId id) { return states_[plan::index(id)]; }
   const Matrix& at(plan::WeightId id) const { return weights_[plan::index(id)]; }
 
   void apply(const plan::Embed& op) {
@@ -296,24 +305,6 @@ class Reference {
     }
   }
 
-  static double activate(plan::Activation activation, double x) {
-    switch (activation) {
-      case plan::Activation::silu:
-        return x / (1.0 + std::exp(-x));
-      case plan::Activation::gelu_tanh:
-        return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
-      case plan::Activation::gelu_erf:
-        return 0.5 * x * (1.0 + std::erf(x / std::sqrt(2.0)));
-      case plan::Activation::relu:
-        return std::max(x, 0.0);
-      case plan::Activation::relu_squared:
-        return std::max(x, 0.0) * std::max(x, 0.0);
-      case plan::Activation::sigmoid:
-        return 1.0 / (1.0 + std::exp(-x));
-    }
-    fail("unknown activation");
-  }
-
   void apply(const plan::Glu& op) {
     const Matrix& x = at(op.x);
     const size_t width = case_.plan[op.out].width;
@@ -331,7 +322,7 @@ class Reference {
           up = std::clamp<double>(up, -op.limit, op.limit);
         }
         gate = op.activation == plan::Activation::silu ? gate / (1.0 + std::exp(-op.alpha * gate))
-                                                       : activate(op.activation, gate);
+                                                       : activate_reference(op.activation, gate);
         out[r][i] = gate * (up + op.up_offset);
       }
     }
@@ -345,7 +336,7 @@ class Reference {
     for (size_t r = 0; r < out.size(); ++r) {
       for (size_t i = 0; i < out[r].size(); ++i) {
         const double gate = gates[r][gates[r].size() == 1 ? 0 : i];
-        out[r][i] = x[r][op.x_offset + i] * activate(op.activation, gate);
+        out[r][i] = x[r][op.x_offset + i] * activate_reference(op.activation, gate);
       }
     }
   }
@@ -426,7 +417,7 @@ class Reference {
     Matrix& out = at(op.out);
     out = at(op.x);
     for (auto& row : out) {
-      for (double& v : row) v = activate(op.activation, v);
+      for (double& v : row) v = activate_reference(op.activation, v);
     }
   }
 
@@ -436,6 +427,11 @@ class Reference {
     for (auto& row : out) {
       for (double& v : row) v = op.cap * std::tanh(v / op.cap);
     }
+  }
+
+  void apply(const plan::Conv& op) {
+    at(op.out) = conv_reference(op, step_->columns, at(op.x), at(op.weight),
+                                op.bias ? &at(*op.bias)[0] : nullptr, at(op.state));
   }
 
   void apply(const plan::SelectLogits& op) {
@@ -474,6 +470,7 @@ class Reference {
   std::vector<int32_t> last_token_;
   std::vector<Cache> keys_;
   std::vector<Cache> cached_values_;
+  std::vector<Matrix> states_;
   const Step* step_ = nullptr;
   StepResult result_;
 };

@@ -1,0 +1,84 @@
+// Kernels of Conv, and of copies of states.
+#include "backend/gpu/choose_common.h"
+
+namespace wisp::backend::webgpu {
+namespace {
+
+constexpr uint32_t kWorkgroup = 64;
+
+// A part of a row that kernels read as vectors.
+uint32_t vectors(uint32_t elements, std::string_view what) {
+  if (elements % 4 != 0) {
+    fail("{} {}: the webgpu backend expects a multiple of 4", what, elements);
+  }
+  return elements / 4;
+}
+
+KernelUse conv(std::string label, std::string file, const plan::Conv& op, const ChooseContext& c) {
+  const uint32_t channels = vectors(c.plan[op.out].width, "channels");
+  KernelUse use;
+  use.spec = {.label = std::move(label), .file = std::move(file)};
+  use.spec.workgroup_size = {kWorkgroup, 1, 1};
+  auto& constants = use.spec.constants;
+  constants.emplace_back("LOGIT_ROWS", false);
+  constants.emplace_back("VECTORS", channels);
+  constants.emplace_back("TAPS", weight(c, op.weight).rows);
+  constants.emplace_back("BEFORE", weight(c, op.weight).rows - 1);
+  constants.emplace_back("X_STRIDE4", value_stride(c.plan[op.x]) / 4);
+  constants.emplace_back("X_OFFSET4", vectors(op.x_offset, "element"));
+  constants.emplace_back("BIAS", op.bias.has_value());
+  constants.emplace_back("ACTIVATED", op.activation.has_value());
+  constants.emplace_back("ACTIVATION",
+                         static_cast<uint32_t>(op.activation.value_or(plan::Activation::silu)));
+  constants.emplace_back("IN_GATED", op.in_gate.has_value());
+  constants.emplace_back("IN_GATE4", vectors(op.in_gate.value_or(0), "element"));
+  constants.emplace_back("OUT_GATED", op.out_gate.has_value());
+  constants.emplace_back("OUT_GATE4", vectors(op.out_gate.value_or(0), "element"));
+  use.grid.x = div_up(channels, kWorkgroup);
+  use.bindings = {{"step_info", Bound::step},
+                  value_binding("x", op.x),
+                  table_binding(c, "conv_weight", op.weight),
+                  table_binding(c, "conv_bias", op.bias),
+                  {"states", Bound::states, plan::index(op.state)},
+                  {"columns", Bound::columns},
+                  {"runs", Bound::runs}};
+  return use;
+}
+
+void add_results(KernelUse& use, const plan::Conv& op, const ChooseContext& c) {
+  if (plan::is_q8(c.plan[op.out].type)) add_reduce(use.spec, c.capabilities, 8);
+  add_out(use, c, op.out);
+}
+
+}  // namespace
+
+std::vector<KernelUse> choose_op(const plan::Conv& op, plan::KernelClass kernel_class,
+                                 const ChooseContext& c) {
+  if (kernel_class == plan::KernelClass::decode) {
+    KernelUse run = conv("conv", "conv/run.wgsl", op, c);
+    run.grid.y = GridY::runs;
+    add_results(run, op, c);
+    return {std::move(run)};
+  }
+  KernelUse columns = conv("conv", "conv/columns.wgsl", op, c);
+  add_results(columns, op, c);
+  KernelUse state = conv("conv state", "conv/state.wgsl", op, c);
+  state.grid.y = GridY::runs;
+  return {std::move(columns), std::move(state)};
+}
+
+KernelUse choose_state_copy(plan::StateId id, const plan::Resources& resources) {
+  const uint32_t row = state_stride(resources.states[plan::index(id)].width) / 4;
+  KernelUse use;
+  use.spec = {.label = "state copy", .file = "state/copy.wgsl"};
+  use.spec.workgroup_size = {kWorkgroup, 1, 1};
+  use.spec.constants.emplace_back("VECTORS", row);
+  use.grid.x = div_up(row, kWorkgroup);
+  use.grid.y = GridY::state_copies;
+  use.when.min_copies = 1;
+  use.bindings = {{"states", Bound::states, plan::index(id)},
+                  {"state_copies", Bound::state_copies}};
+  return use;
+}
+
+}  // namespace wisp::backend::webgpu

@@ -1,0 +1,108 @@
+// Ops with a state: runs of several slots side by side, of all lengths, in one step and another;
+// snapshots, their way back and forks.
+#include <fmt/format.h>
+
+#include "backend/selftest/op_case.h"
+
+namespace wisp::backend::selftest {
+namespace {
+
+using plan::KernelClass;
+
+constexpr uint32_t kSnapshot = 3;  // a row of states behind the slots
+
+std::vector<Column> joined(std::vector<std::vector<Column>> parts) {
+  std::vector<Column> columns;
+  for (const auto& part : parts) columns.insert(columns.end(), part.begin(), part.end());
+  return columns;
+}
+
+// Steps of up to three slots; slot 1 goes back to a snapshot of itself, then slot 0 takes the same.
+void add_steps(CaseBuilder& b) {
+  b.result().num_states = 4;
+  b.step(b.next_columns(1, 1));
+  b.step(joined({b.next_columns(0, 2), b.next_columns(1, 1)}));
+  b.step(joined({b.next_columns(2, 37), b.next_columns(0, 1), b.next_columns(1, 3)}));
+  b.step(joined({b.next_columns(1, 1), b.next_columns(2, 1)}));
+  b.set_state_copies({{.from = 1, .to = kSnapshot}});  // of positions 0 to 4
+  b.step(b.next_columns(1, 2));
+  b.set_position(1, 5);
+  b.set_position(0, 5);
+  b.step(joined({b.next_columns(1, 1), b.next_columns(0, 18)}));
+  b.set_state_copies({{.from = kSnapshot, .to = 1}, {.from = kSnapshot, .to = 0}});
+  b.set_position(2, 0);  // another sequence finds what the one before it left
+  b.step(joined({b.next_columns(2, 2), b.next_columns(1, 1)}));
+}
+
+struct ConvShape {
+  uint32_t channels = 0;
+  uint32_t taps = 0;
+  bool gated = false;
+  bool bias = false;
+  std::optional<plan::Activation> activation = {};
+};
+
+void add_conv(std::vector<OpCase>& cases, KernelClass kernel_class, const ConvShape& shape) {
+  const bool prefill = kernel_class == KernelClass::prefill;
+  CaseBuilder b(fmt::format("conv_{}_{}x{}{}{}", prefill ? "prefill" : "decode", shape.channels,
+                            shape.taps, shape.gated ? "_gated" : "", shape.bias ? "_bias" : ""),
+                kernel_class, {});
+  const uint32_t n = shape.channels;
+  plan::Conv op{.x = b.input("x", 3 * n + 8),
+                .out = b.value("out", n),
+                .state = b.state((shape.taps - 1) * n),
+                .weight = b.weight("w", formats::DType::F32, shape.taps, n)};
+  op.x_offset = shape.gated ? 2 * n : 4;
+  op.activation = shape.activation;
+  if (shape.bias) op.bias = b.weight("bias", formats::DType::F32, 1, n);
+  if (shape.gated) {
+    op.in_gate = 0;
+    op.out_gate = n;
+  }
+  b.op(op);
+  b.output(op.out, 3e-6);
+  add_steps(b);
+  cases.push_back(std::move(b.result()));
+}
+
+// Into a projection that wants int8 or half inputs.
+void add_conv_projection(std::vector<OpCase>& cases, KernelClass kernel_class) {
+  const bool prefill = kernel_class == KernelClass::prefill;
+  CaseBuilder b(fmt::format("conv_linear_{}", prefill ? "prefill" : "decode"), kernel_class, {});
+  plan::Conv conv{.x = b.input("x", 288),
+                  .out = b.value("conv", 96),
+                  .state = b.state(2 * 96),
+                  .weight = b.weight("taps", formats::DType::F32, 3, 96)};
+  conv.in_gate = 96;
+  conv.out_gate = 192;
+  b.op(conv);
+  plan::ValueId x = conv.out;
+  if (!prefill) {
+    x = b.value("q8", 96, plan::Rows::columns, plan::ValueType::q8);
+    b.op(plan::Quantize{.x = conv.out, .out = x});
+  }
+  const plan::Linear linear{.x = x,
+                            .weight = b.weight("w", formats::DType::Q4_0, 45, 96, 0.5F),
+                            .out = b.value("out", 45),
+                            .f16_inputs = prefill};
+  b.op(linear);
+  // A quant or a half that is rounded otherwise moves the results about so much.
+  b.output(linear.out, 0.02);
+  add_steps(b);
+  cases.push_back(std::move(b.result()));
+}
+
+}  // namespace
+
+void add_recurrent_cases(std::vector<OpCase>& cases) {
+  for (const KernelClass kernel_class : {KernelClass::prefill, KernelClass::decode}) {
+    add_conv(cases, kernel_class, {.channels = 64, .taps = 3, .gated = true});
+    add_conv(cases, kernel_class,
+             {.channels = 300, .taps = 4, .bias = true, .activation = plan::Activation::silu});
+    add_conv(cases, kernel_class, {.channels = 20, .taps = 16, .gated = true, .bias = true});
+    add_conv(cases, kernel_class, {.channels = 4, .taps = 2});
+    add_conv_projection(cases, kernel_class);
+  }
+}
+
+}  // namespace wisp::backend::selftest

@@ -1,0 +1,22 @@
+// Ops with a state, in double precision, column by column, written apart from the backends.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "plan/op.h"
+
+namespace wisp::backend::selftest {
+
+using Matrix = std::vector<std::vector<double>>;  // [rows][width]
+
+// The plain activation functions.
+double activate_reference(plan::Activation activation, double x);
+
+// Out rows of a step's columns; `states` are the op's, [row][width].
+Matrix conv_reference(const plan::Conv& op, std::span<const Column> columns, const Matrix& x,
+                      const Matrix& weight, const std::vector<double>* bias, Matrix& states);
+
+}  // namespace wisp::backend::selftest
