@@ -43,12 +43,18 @@ std::vector<LayerGroup> layer_groups(const model::ModelConfig& config) {
   };
   for (uint32_t i = 0; i < config.layers.size(); ++i) {
     const model::LayerConfig& layer = config.layers[i];
-    std::string what =
-        (layer.window == 0 ? "full attention" : fmt::format("window {}", layer.window)) +
-        (layer.rope == model::LayerRope::none    ? ", no rope"
-         : layer.rope == model::LayerRope::local ? ", local rope"
-                                                 : "");
-    if (differ(&model::LayerConfig::head_dim) || differ(&model::LayerConfig::num_kv_heads)) {
+    const bool attention = layer.mixer == model::Mixer::attention;
+    std::string what(model::mixer_name(layer.mixer));
+    if (layer.mixer == model::Mixer::none) what = "network alone";
+    if (attention) {
+      what = (layer.window == 0 ? "full attention" : fmt::format("window {}", layer.window)) +
+             (layer.rope == model::LayerRope::none    ? ", no rope"
+              : layer.rope == model::LayerRope::local ? ", local rope"
+                                                      : "");
+    }
+    if (!layer.network) what += ", no network";
+    if (attention &&
+        (differ(&model::LayerConfig::head_dim) || differ(&model::LayerConfig::num_kv_heads))) {
       what += fmt::format(", {} KV heads of {}", layer.num_kv_heads, layer.head_dim);
     }
     if (layer.kv_of) what += fmt::format(", keys and values of layer {}", *layer.kv_of);
@@ -81,6 +87,12 @@ uint64_t kv_bytes_per_token(const model::ModelConfig& config, formats::DType dty
   uint64_t values = 0;
   for (const plan::KvLayer& layer : model::kv_layers(config)) values += plan::kv_elements(layer);
   return values * formats::row_bytes(dtype, 1);
+}
+
+uint64_t state_bytes(const model::ModelConfig& config) {
+  uint64_t values = 0;
+  for (const plan::StateLayer& layer : model::state_layers(config)) values += layer.width;
+  return values * sizeof(float);
 }
 
 std::vector<plan::Plan> build_plans(const model::Model& model, const PlanFlags& flags) {
@@ -137,6 +149,9 @@ std::string text_of(const InspectFlags& flags, const formats::Checkpoint& checkp
   const formats::DType kv = flags.plan_flags.kv_dtype();
   row("kv_bytes_per_token",
       fmt::format("{} ({})", kv_bytes_per_token(config, kv), formats::dtype_name(kv)));
+  if (const uint64_t bytes = state_bytes(config); bytes > 0) {
+    row("state_bytes_per_sequence", fmt::format("{} (f32)", bytes));
+  }
   text += fmt::format("\n{:<8}{:>9}{:>12}{:>13}\n", "type", "tensors", "parameters", "bytes");
   for (const DTypeShare& share : facts.dtypes) {
     text += fmt::format("{:<8}{:>9}{:>12}{:>13}\n", formats::dtype_name(share.dtype), share.tensors,
@@ -162,6 +177,7 @@ void print_json(const InspectFlags& flags, const formats::Checkpoint& checkpoint
       {"parameters", facts.params},
       {"size_bytes", facts.bytes},
       {"kv_bytes_per_token", kv_bytes_per_token(config, flags.plan_flags.kv_dtype())},
+      {"state_bytes_per_sequence", state_bytes(config)},
       {"config", json::object()},
       {"layers", json::array()},
       {"types", json::array()}};
@@ -169,7 +185,8 @@ void print_json(const InspectFlags& flags, const formats::Checkpoint& checkpoint
     object["config"][std::string(name)] = value;
   });
   for (const model::LayerConfig& layer : config.layers) {
-    object["layers"].push_back({{"window", layer.window},
+    object["layers"].push_back({{"mixer", model::mixer_name(layer.mixer)},
+                                {"window", layer.window},
                                 {"rope", model::layer_rope_name(layer.rope)},
                                 {"num_kv_heads", layer.num_kv_heads},
                                 {"head_dim", layer.head_dim},

@@ -30,9 +30,10 @@ std::unique_ptr<engine::LoadedModel> load(engine::LoadOptions options) {
   auto model = std::make_unique<engine::LoadedModel>(options);
   const backend::BackendInfo info = model->backend().info();
   log(LogLevel::info, "{} on {}: {}", options.model.string(), info.kind, info.device);
-  log(LogLevel::info, "weights {}, KV cache {}, work space {}; a context of {} tokens",
-      bytes_text(info.weight_bytes), bytes_text(info.kv_bytes), bytes_text(info.work_bytes),
-      model->context());
+  log(LogLevel::info, "weights {}, KV cache {}, {}work space {}; a context of {} tokens",
+      bytes_text(info.weight_bytes), bytes_text(info.kv_bytes),
+      info.state_bytes > 0 ? fmt::format("states {}, ", bytes_text(info.state_bytes)) : "",
+      bytes_text(info.work_bytes), model->context());
   return model;
 }
 

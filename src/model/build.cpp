@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "model/plan_writer.h"
+#include "model/mixer_writer.h"
 
 namespace wisp::model {
 namespace {
@@ -12,9 +12,9 @@ using plan::Rows;
 
 constexpr float kStreamFloor = 1e-5F;  // of the mean square of a stream that is made
 
-class Builder : PlanWriter {
+class Builder : MixerWriter {
  public:
-  Builder(const Model& model, const PlanOptions& options) : PlanWriter(model, options) {}
+  Builder(const Model& model, const PlanOptions& options) : MixerWriter(model, options) {}
 
   plan::Plan build() && {
     const ModelConfig& c = model_.config;
@@ -154,11 +154,17 @@ class Builder : PlanWriter {
     const Residual residual = model_.config.residual;
     const std::string prefix = fmt::format("layer.{}.", index);
     if (w.streams) x = predict_streams(x, *w.streams, prefix + "predict");
+    if (l.mixer == Mixer::none) {
+      return add_projected(
+          x,
+          ffn(norm(x, w.ffn_norm, prefix + "ffn.norm"), w.up, l.intermediate_size, prefix + "ffn."),
+          w.down_proj, w.ffn_post_norm, prefix + "ffn.down");
+    }
     const ValueId normed = norm(x, w.attention_norm, prefix + "attn.norm");
-    const ValueId attended =
-        norm(w.latent ? latent_attention(normed, index, prefix) : attention(normed, index, prefix),
-             w.attention_sub_norm, prefix + "attn.sub_norm");
-    ValueId sum = add_projected(x, attended, w.o_proj, w.attention_post_norm, prefix + "attn.o");
+    const ValueId mixed =
+        norm(mix(normed, index, prefix), w.attention_sub_norm, prefix + "attn.sub_norm");
+    ValueId sum = add_projected(x, mixed, w.o_proj, w.attention_post_norm, prefix + "attn.o");
+    if (!l.network) return sum;
     if (w.laurel) sum = mean_power(sum, laurel(normed, *w.laurel, prefix + "laurel"), prefix);
     const ValueId ffn_x =
         residual == Residual::parallel_shared
@@ -180,6 +186,13 @@ class Builder : PlanWriter {
     }
     if (w.streams) return correct_streams(x, out, index, prefix);
     return w.per_layer ? add_per_layer(out, out, index, prefix) : out;
+  }
+
+  // What o_proj reads.
+  ValueId mix(ValueId x, uint32_t index, const std::string& prefix) {
+    const LayerWeights& w = model_.layers[index];
+    if (w.short_conv) return short_conv(x, w, prefix);
+    return w.latent ? latent_attention(x, index, prefix) : attention(x, index, prefix);
   }
 
   // (a + b) / sqrt(2).

@@ -117,11 +117,20 @@ void check_rope(const RopeConfig& rope) {
   }
 }
 
+void check_mixer(const LayerConfig& layer, const ModelConfig& c) {
+  if (layer.mixer == Mixer::short_conv && (c.conv_taps < 2 || c.conv_taps > plan::kMaxTaps)) {
+    fail("convolutions of {} taps, expected 2 to {}", c.conv_taps, plan::kMaxTaps);
+  }
+  if (layer.mixer == Mixer::none && !layer.network) fail("a layer has no mixer and no network");
+}
+
 void check_layer(const LayerConfig& layer, const ModelConfig& c) {
+  check_mixer(layer, c);
+  const bool own_network = layer.network && (!layer.experts || c.experts->beside_network);
+  if (own_network) expect_range("intermediate_size", layer.intermediate_size, kMaxDim);
+  if (layer.mixer != Mixer::attention) return;
   expect_range("num_kv_heads", layer.num_kv_heads, 4096);
   expect_range("head_dim", layer.head_dim, 4096);
-  const bool own_network = !layer.experts || c.experts->beside_network;
-  if (own_network) expect_range("intermediate_size", layer.intermediate_size, kMaxDim);
   if (c.num_heads % layer.num_kv_heads != 0) {
     fail("num_heads {} is not a multiple of num_kv_heads {}", c.num_heads, layer.num_kv_heads);
   }
@@ -151,6 +160,12 @@ std::string_view norm_name(plan::NormKind norm) {
 std::string_view layer_rope_name(LayerRope rope) {
   static constexpr std::array<std::string_view, 3> kNames = {"none", "global", "local"};
   return kNames[static_cast<size_t>(rope)];
+}
+
+std::string_view mixer_name(Mixer mixer) {
+  static constexpr std::array<std::string_view, 3> kNames = {"attention", "short convolution",
+                                                             "none"};
+  return kNames[static_cast<size_t>(mixer)];
 }
 
 plan::Activation activation_from_name(std::string_view name) {
@@ -222,7 +237,8 @@ void check(const ModelConfig& c) {
     check_layer(layer, c);
     if (!layer.kv_of) continue;
     const uint32_t source = *layer.kv_of;
-    if (source >= i || c.layers[source].kv_of || c.latent) {
+    if (source >= i || c.layers[source].kv_of || c.latent ||
+        c.layers[source].mixer != Mixer::attention) {
       fail("layer {} takes the keys and values of layer {}", i, source);
     }
     if (c.layers[source].num_kv_heads != layer.num_kv_heads ||

@@ -43,17 +43,27 @@ struct RopeConfig {
   bool stored_factors = false;  // the file has to have rope_freqs, without which more pairs turn
 };
 
+// What mixes the tokens of a sequence in a layer.
+enum class Mixer : uint8_t {
+  attention,
+  short_conv,  // a gated convolution (LFM2)
+  none,        // the layer is a network alone
+};
+
 enum class LayerRope : uint8_t { none, global, local };
 
 std::string_view norm_name(plan::NormKind norm);
 std::string_view layer_rope_name(LayerRope rope);
+std::string_view mixer_name(Mixer mixer);
 
 struct LayerConfig {
+  Mixer mixer = Mixer::attention;
   uint32_t num_kv_heads = 0;
   uint32_t head_dim = 0;
   uint32_t intermediate_size = 0;  // of its own network, if it has one
   uint32_t window = 0;             // sliding window in tokens, 0: all
   LayerRope rope = LayerRope::global;
+  bool network = true;          // there is a feed-forward network
   bool experts = false;         // the feed-forward network is one of experts (ModelConfig::experts)
   bool keys_as_values = false;  // without a v_proj the values are what k_proj gives
   std::optional<float> gate_cutoff = {};  // of its own network, see plan::Glu
@@ -158,6 +168,8 @@ struct ModelConfig {
   std::optional<ExpertsConfig> experts;
   std::optional<LatentConfig> latent;
   std::optional<StreamsConfig> streams;
+  uint32_t conv_taps = 0;         // of convolutions along the sequence
+  std::optional<bool> conv_bias;  // of them and, in layers of their own, their projections
   uint32_t laurel_rank = 0;       // of a projection of low rank beside attention (LAuReL); 0: none
   bool attention_sinks = false;   // a score for each head that takes part in the softmax
   bool transposed = false;        // projections are stored [columns, rows]
@@ -218,6 +230,7 @@ void visit_fields(const ModelConfig& c, Visit&& visit) {
   if (c.per_layer_dim != 0) visit("per_layer_dim", c.per_layer_dim);
   if (c.streams) visit("num_streams", c.streams->count);
   if (c.laurel_rank != 0) visit("laurel_rank", c.laurel_rank);
+  if (c.conv_taps != 0) visit("conv_taps", c.conv_taps);
   if (c.logit_scale != 1.0F) visit("logit_scale", c.logit_scale);
   if (c.qkv_clip != 0.0F) visit("qkv_clip", c.qkv_clip);
   if (c.latent) {

@@ -126,6 +126,9 @@ void read_layers(const JsonFields& fields, uint32_t head_dim, ModelConfig& c) {
       const json& type = (*types)[i];
       if (type == "full_attention") {
         layer.window = 0;
+      } else if (type == "conv") {
+        layer.mixer = Mixer::short_conv;
+        layer.rope = LayerRope::none;
       } else if (type != "sliding_attention") {
         fail("layer {}: type {} is not supported", i, shown(type));
       }

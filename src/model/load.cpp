@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "model/mixers.h"
 #include "model/model.h"
 #include "model/rope.h"
 
@@ -115,11 +116,25 @@ class LayerResolver {
       : resolver_(resolver), c_(config), l_(config.layers[layer]), layer_(layer) {}
 
   LayerWeights resolve() {
-    const Rows o_proj[] = {{Role::o_proj, c_.hidden_size}};
-    const Rows down[] = {{Role::down_proj, c_.hidden_size}};
-    const uint32_t out_cols = c_.num_heads * (c_.latent ? c_.latent->value_dim : l_.head_dim);
     LayerWeights w;
-    w.attention_norm = norm(c_.pre_norms, Role::attention_norm, c_.hidden_size);
+    if (l_.mixer != Mixer::none) {
+      w.attention_norm = norm(c_.pre_norms, Role::attention_norm, c_.hidden_size);
+      if (l_.mixer == Mixer::attention) resolve_attention(w);
+      resolve_mixer(resolver_, c_, layer_, w);
+      w.attention_post_norm = norm(c_.post_norms, Role::attention_post_norm, c_.hidden_size);
+    }
+    if (l_.network) resolve_network(w);
+    if (c_.per_layer_dim != 0) w.per_layer = per_layer();
+    if (c_.streams) w.streams = streams(c_.streams->count);
+    if (c_.laurel_rank != 0) w.laurel = laurel();
+    if (c_.layer_scales) w.scale = resolver_.bare_number(Role::layer_scale, layer_);
+    return w;
+  }
+
+ private:
+  void resolve_attention(LayerWeights& w) {
+    const Rows o_proj[] = {{Role::o_proj, c_.hidden_size}};
+    const uint32_t out_cols = c_.num_heads * (c_.latent ? c_.latent->value_dim : l_.head_dim);
     if (c_.latent) {
       w.latent = latent(*c_.latent);
     } else {
@@ -132,7 +147,10 @@ class LayerResolver {
     }
     w.attention_sub_norm = norm(c_.sub_norms, Role::attention_sub_norm, out_cols);
     w.o_proj = resolver_.projection(o_proj, layer_, out_cols, c_.o_bias);
-    w.attention_post_norm = norm(c_.post_norms, Role::attention_post_norm, c_.hidden_size);
+  }
+
+  void resolve_network(LayerWeights& w) {
+    const Rows down[] = {{Role::down_proj, c_.hidden_size}};
     const bool own_norm = c_.pre_norms && c_.residual != Residual::parallel_shared;
     w.ffn_norm = norm(own_norm, Role::ffn_norm, c_.hidden_size);
     if (l_.experts) w.experts = experts();
@@ -142,14 +160,8 @@ class LayerResolver {
       w.down_proj = resolver_.projection(down, layer_, l_.intermediate_size, c_.ffn_bias);
     }
     w.ffn_post_norm = norm(c_.post_norms, Role::ffn_post_norm, c_.hidden_size);
-    if (c_.per_layer_dim != 0) w.per_layer = per_layer();
-    if (c_.streams) w.streams = streams(c_.streams->count);
-    if (c_.laurel_rank != 0) w.laurel = laurel();
-    if (c_.layer_scales) w.scale = resolver_.bare_number(Role::layer_scale, layer_);
-    return w;
   }
 
- private:
   std::optional<NormWeights> norm(bool there, Role role, uint32_t size) {
     if (!there) return {};
     if (!c_.norm_weights) return NormWeights{};
@@ -408,7 +420,7 @@ TensorNames tensor_names(const formats::Checkpoint& checkpoint, const Arch& arch
 std::vector<plan::KvLayer> kv_layers(const ModelConfig& c) {
   std::vector<plan::KvLayer> result;
   for (const LayerConfig& layer : c.layers) {
-    if (layer.kv_of) continue;
+    if (layer.kv_of || layer.mixer != Mixer::attention) continue;
     if (c.latent) {
       const LatentConfig& l = *c.latent;
       result.push_back({1, l.kv_rank + l.rope_dim, l.kv_rank, true});
@@ -416,6 +428,12 @@ std::vector<plan::KvLayer> kv_layers(const ModelConfig& c) {
       result.push_back({layer.num_kv_heads, layer.head_dim, layer.head_dim});
     }
   }
+  return result;
+}
+
+std::vector<plan::StateLayer> state_layers(const ModelConfig& c) {
+  std::vector<plan::StateLayer> result;
+  for (const LayerConfig& layer : c.layers) add_states(c, layer, result);
   return result;
 }
 
@@ -438,8 +456,13 @@ Model resolve(const formats::Checkpoint& checkpoint, const ModelOptions& options
   uint32_t num_kv_layers = 0;
   for (uint32_t i = 0; i < c.num_layers; ++i) {
     LayerWeights layer = LayerResolver(resolver, c, i).resolve();
-    layer.kv_layer = c.layers[i].kv_of ? model.layers[*c.layers[i].kv_of].kv_layer
-                                       : plan::KvLayerId{num_kv_layers++};
+    layer.state = plan::StateId{static_cast<uint32_t>(model.resources.states.size())};
+    add_states(c, c.layers[i], model.resources.states);
+    if (c.layers[i].kv_of) {
+      layer.kv_layer = model.layers[*c.layers[i].kv_of].kv_layer;
+    } else if (c.layers[i].mixer == Mixer::attention) {
+      layer.kv_layer = plan::KvLayerId{num_kv_layers++};
+    }
     model.layers.push_back(std::move(layer));
   }
   const auto or_all = [&](uint32_t given) {

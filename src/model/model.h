@@ -64,17 +64,30 @@ struct LaurelWeights {
   NormWeights norm;
 };
 
+// A convolution along the sequence.
+struct ConvWeights {
+  plan::WeightId taps{};
+  std::optional<plan::WeightId> bias;
+};
+
+struct ShortConvWeights {
+  Projection in_proj;  // gates of the inputs, gates of the results, inputs
+  ConvWeights conv;
+};
+
 // Weights of one decoder layer. Norms that the family does not have are absent.
 struct LayerWeights {
   std::optional<NormWeights> attention_norm;
   plan::KvLayerId kv_layer{};
   Projection qkv;  // q alone where another layer makes the keys and values
   std::optional<LatentWeights> latent;
+  std::optional<ShortConvWeights> short_conv;
+  plan::StateId state{};  // the first of the layer's
   std::optional<plan::WeightId> q_norm;
   std::optional<plan::WeightId> k_norm;
   std::optional<plan::WeightId> sinks;
   std::optional<NormWeights> attention_sub_norm;
-  Projection o_proj;
+  Projection o_proj;  // of whatever mixes
   std::optional<NormWeights> attention_post_norm;
   std::optional<NormWeights> ffn_norm;
   Projection up;  // gate and up side by side with config.gated_ffn
@@ -104,6 +117,9 @@ struct StreamEmbedding {
 
 // What the cache of each layer holds that makes keys and values of its own.
 std::vector<plan::KvLayer> kv_layers(const ModelConfig& config);
+
+// What the layers keep of a sequence beside keys and values, layer by layer.
+std::vector<plan::StateLayer> state_layers(const ModelConfig& config);
 
 struct ModelOptions {
   uint32_t context = 0;  // positions that the rope tables cover; 0: the model's

@@ -16,7 +16,7 @@ struct Row {
   std::string_view gguf;
 };
 
-constexpr std::array<Row, 65> kRows = {{
+constexpr std::array<Row, 68> kRows = {{
     {Role::token_embedding, "model.embed_tokens", "token_embd"},
     {Role::position_embedding, "", "position_embd"},
     {Role::output_norm, "model.norm", "output_norm"},
@@ -42,6 +42,9 @@ constexpr std::array<Row, 65> kRows = {{
     {Role::ffn_sub_norm, "model.layers.{}.mlp.ffn_sub_norm", "blk.{}.ffn_sub_norm"},
     {Role::ffn_post_norm, "model.layers.{}.post_feedforward_layernorm", "blk.{}.post_ffw_norm"},
     {Role::attention_sinks, "model.layers.{}.self_attn.sinks", "blk.{}.attn_sinks"},
+    {Role::mixer_in_proj, "model.layers.{}.conv.in_proj", "blk.{}.shortconv.in_proj"},
+    {Role::mixer_conv, "model.layers.{}.conv.conv", "blk.{}.shortconv.conv"},
+    {Role::mixer_out_proj, "model.layers.{}.conv.out_proj", "blk.{}.shortconv.out_proj"},
     {Role::q_a_proj, "model.layers.{}.self_attn.q_a_proj", "blk.{}.attn_q_a"},
     {Role::q_a_norm, "model.layers.{}.self_attn.q_a_layernorm", "blk.{}.attn_q_a_norm"},
     {Role::q_b_proj, "model.layers.{}.self_attn.q_b_proj", "blk.{}.attn_q_b"},

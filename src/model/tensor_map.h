@@ -36,6 +36,9 @@ enum class Role : uint8_t {
   ffn_sub_norm,
   ffn_post_norm,
   attention_sinks,
+  mixer_in_proj,  // of a mixer that is no attention
+  mixer_conv,
+  mixer_out_proj,
   q_a_proj,
   q_a_norm,
   q_b_proj,

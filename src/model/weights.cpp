@@ -115,6 +115,25 @@ plan::WeightId WeightResolver::table(Role role, uint32_t rows, uint32_t cols) {
   return add_f32(full, rows, cols, f32_bytes(*tensor));
 }
 
+plan::WeightId WeightResolver::conv_taps(Role role, uint32_t layer, uint32_t channels,
+                                         uint32_t taps) {
+  const std::string full = name(role, layer, ".weight");
+  const formats::TensorView* found = checkpoint_.find(full);
+  const uint64_t deep[] = {channels, 1, taps};
+  const uint64_t flat[] = {channels, taps};
+  const bool is_flat = found != nullptr && found->shape.size() == 2;
+  const formats::TensorView* tensor = is_flat ? take(full, flat, true) : take(full, deep, true);
+  if (tensor == nullptr) return {};
+  return add_f32(full, taps, channels, transpose(f32_bytes(*tensor), taps, channels, 4));
+}
+
+std::optional<plan::WeightId> WeightResolver::own_bias(Role role, uint32_t layer, uint32_t size,
+                                                       std::optional<bool> there) {
+  const std::string full = name(role, layer, ".bias");
+  if (!there.value_or(checkpoint_.find(full) != nullptr)) return {};
+  return vector(full, size);
+}
+
 NormWeights WeightResolver::norm(Role role, uint32_t layer, uint32_t size, plan::NormKind kind) {
   NormWeights result{.weight = vector(role, layer, size), .bias = {}};
   if (kind != plan::NormKind::layer) return result;

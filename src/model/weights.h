@@ -82,6 +82,14 @@ class WeightResolver {
   // A vector as f32.
   plan::WeightId vector(Role role, uint32_t layer, uint32_t size);
 
+  // The taps of a convolution of each channel by itself, stored [channels, taps] or [channels, 1,
+  // taps], as f32 [taps, channels].
+  plan::WeightId conv_taps(Role role, uint32_t layer, uint32_t channels, uint32_t taps);
+
+  // The bias of a vector or convolution; `there` says whether it is; absent: as the file has it.
+  std::optional<plan::WeightId> own_bias(Role role, uint32_t layer, uint32_t size,
+                                         std::optional<bool> there);
+
   // The weights of a norm of heads, each head's own: all heads' one after another, which lie in one
   // tensor or in one for each head.
   plan::WeightId head_norms(Role role, uint32_t layer, uint32_t heads, uint32_t head_dim);

@@ -208,6 +208,8 @@ struct Gate {
   uint32_t x_offset = 0;
 };
 
+inline constexpr uint32_t kMaxTaps = 16;  // of a Conv
+
 // Depthwise causal convolution along the columns of a sequence. With in[t, i] = x[t, x_offset + i]
 // (times x[t, in_gate + i]) at position t and 0 before position 0:
 //   out[t, i] = act(bias[i] + sum over j of weight[j, i] * in[t - (taps - 1) + j, i])

@@ -62,9 +62,6 @@ struct StateLayer {
   uint32_t width = 0;
 };
 
-// Most taps of a Conv.
-inline constexpr uint32_t kMaxTaps = 16;
-
 // What persists between steps and is shared by the plans of a model.
 struct Resources {
   std::vector<Weight> weights;

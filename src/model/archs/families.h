@@ -22,6 +22,8 @@ extern const Arch kGptNeoX;
 extern const Arch kGptOss;
 extern const Arch kGranite;
 extern const Arch kHunyuanDense;
+extern const Arch kLfm2;
+extern const Arch kLfm2Moe;
 extern const Arch kLlama;
 extern const Arch kMinistral3;
 extern const Arch kMistral;

@@ -1,0 +1,18 @@
+// Writes the ops of layers that mix tokens otherwise than by attention.
+#pragma once
+
+#include <string>
+
+#include "model/plan_writer.h"
+
+namespace wisp::model {
+
+class MixerWriter : protected PlanWriter {
+ protected:
+  using PlanWriter::PlanWriter;
+
+  // What o_proj of the layer reads.
+  ValueId short_conv(ValueId x, const LayerWeights& w, const std::string& prefix);
+};
+
+}  // namespace wisp::model
