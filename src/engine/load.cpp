@@ -41,9 +41,12 @@ LoadedModel::LoadedModel(const LoadOptions& options)
   engine_options_.max_slots = std::max(1U, options.max_slots);
   engine_options_.max_pages_per_slot =
       static_cast<uint32_t>(ceil_div(engine_options_.context, plan::kPageTokens));
-  engine_options_.num_pages = checked_cast<uint32_t>(
-      checked_mul(engine_options_.max_pages_per_slot, engine_options_.max_slots, "KV pages"),
-      "KV pages");
+  engine_options_.num_pages = options.num_pages;
+  if (options.num_pages == 0) {
+    engine_options_.num_pages = checked_cast<uint32_t>(
+        checked_mul(engine_options_.max_pages_per_slot, engine_options_.max_slots, "KV pages"),
+        "KV pages");
+  }
   engine_options_.prefill_chunk = static_cast<uint32_t>(
       round_up(std::clamp(options.prefill_chunk, 1U, engine_options_.context), 64));
   engine_options_.shuffle_seed = options.shuffle_seed;

@@ -28,7 +28,8 @@ struct LoadOptions {
   // The same if a user said so, 0 if it was computed from what is to run: results must not depend
   // on that (longrope).
   uint32_t stated_context = 0;
-  uint32_t max_slots = 1;  // sequences at once; KV pages are there for all of them
+  uint32_t max_slots = 1;  // sequences at once
+  uint32_t num_pages = 0;  // KV pages; 0: for all sequences, however long
   uint32_t prefill_chunk = 512;
   uint32_t max_logits = 16;  // rows of logits that the prefill plan holds at once
   std::optional<uint64_t> shuffle_seed;
