@@ -25,10 +25,19 @@ class Shape:
     tied: bool = True  # the head is the embedding
     experts: int = 0  # of a layer, of which `chosen` serve a token; ffn is the size of one
     chosen: int = 0
+    attends: tuple = ()  # the layers that do; empty: all
+    taps: int = 0  # of the convolutions of the others
 
     @property
     def head_norms(self):
-        return self.family.startswith("qwen3")
+        return self.family.startswith(("qwen3", "lfm2"))
+
+    @property
+    def recurrent(self):
+        return bool(self.attends)
+
+    def attending(self, layer):
+        return not self.attends or layer in self.attends
 
 
 SHAPES = {
@@ -40,6 +49,7 @@ SHAPES = {
     "llama-8b": Shape("Llama-3.1-8B", "llama", 32, 4096, 14336, 32, 8, 128, 128256, tied=False),
     "qwen3-30b-a3b": Shape("Qwen3-30B-A3B", "qwen3moe", 48, 2048, 768, 32, 4, 128, 151936, tied=False, experts=128,
                            chosen=8),
+    "lfm2-1.2b": Shape("LFM2-1.2B", "lfm2", 16, 2048, 8192, 32, 8, 64, 65536, attends=(2, 5, 8, 10, 12, 14), taps=3),
 }
 
 
@@ -85,19 +95,25 @@ def list_tensors(shape, storage):
         return Tensor(f"{name}.weight", (size,), "f32")
 
     q_size, kv_size = shape.heads * shape.head_size, shape.kv_heads * shape.head_size
-    tensors = [matrix("token_embd", shape.hidden, shape.vocab), norm("output_norm", shape.hidden)]
+    output_norm = "token_embd_norm" if shape.family == "lfm2" else "output_norm"
+    tensors = [matrix("token_embd", shape.hidden, shape.vocab), norm(output_norm, shape.hidden)]
     if not shape.tied:
         tensors.append(matrix("output", shape.hidden, shape.vocab))
     for layer in range(shape.layers):
         start = f"blk.{layer}."
-        tensors += [
-            norm(start + "attn_norm", shape.hidden),
-            matrix(start + "attn_q", shape.hidden, q_size),
-            matrix(start + "attn_k", shape.hidden, kv_size),
-            matrix(start + "attn_v", shape.hidden, kv_size),
-            matrix(start + "attn_output", q_size, shape.hidden),
-            norm(start + "ffn_norm", shape.hidden),
-        ]
+        tensors += [norm(start + "attn_norm", shape.hidden), norm(start + "ffn_norm", shape.hidden)]
+        if shape.attending(layer):
+            tensors += [matrix(start + "attn_q", shape.hidden, q_size),
+                        matrix(start + "attn_k", shape.hidden, kv_size),
+                        matrix(start + "attn_v", shape.hidden, kv_size),
+                        matrix(start + "attn_output", q_size, shape.hidden)]
+            if shape.head_norms:
+                tensors += [norm(start + "attn_q_norm", shape.head_size),
+                            norm(start + "attn_k_norm", shape.head_size)]
+        else:
+            tensors += [Tensor(start + "shortconv.conv.weight", (shape.taps, shape.hidden), "f32"),
+                        matrix(start + "shortconv.in_proj", shape.hidden, 3 * shape.hidden),
+                        matrix(start + "shortconv.out_proj", shape.hidden, shape.hidden)]
         if shape.experts:
             tensors += [Tensor(start + "ffn_gate_inp.weight", (shape.hidden, shape.experts), "f32"),
                         matrix(start + "ffn_gate_exps", shape.hidden, shape.ffn, shape.experts),
@@ -107,9 +123,6 @@ def list_tensors(shape, storage):
             tensors += [matrix(start + "ffn_gate", shape.hidden, shape.ffn),
                         matrix(start + "ffn_up", shape.hidden, shape.ffn),
                         matrix(start + "ffn_down", shape.ffn, shape.hidden)]
-        if shape.head_norms:
-            tensors += [norm(start + "attn_q_norm", shape.head_size),
-                        norm(start + "attn_k_norm", shape.head_size)]
     return tensors
 
 
@@ -131,7 +144,8 @@ def metadata(name, shape):
         "block_count": shape.layers,
         "feed_forward_length": shape.ffn,
         "attention.head_count": shape.heads,
-        "attention.head_count_kv": shape.kv_heads,
+        "attention.head_count_kv": ([shape.kv_heads * shape.attending(i) for i in range(shape.layers)]
+                                    if shape.attends else shape.kv_heads),
         "attention.key_length": shape.head_size,
         "attention.value_length": shape.head_size,
         "attention.layer_norm_rms_epsilon": 1e-5,
@@ -140,6 +154,7 @@ def metadata(name, shape):
         "vocab_size": shape.vocab,
         **({"expert_count": shape.experts, "expert_used_count": shape.chosen,
             "expert_feed_forward_length": shape.ffn} if shape.experts else {}),
+        **({"shortconv.l_cache": shape.taps} if shape.taps else {}),
     }.items():
         values[f"{shape.family}.{key}"] = value
     return values
@@ -153,6 +168,8 @@ def gguf_string(text):
 def gguf_value(value):
     if isinstance(value, str):
         return struct.pack("<I", 8) + gguf_string(value)
+    if isinstance(value, list):
+        return struct.pack(f"<IIQ{len(value)}i", 9, 5, len(value), *value)
     return struct.pack("<If", 6, value) if isinstance(value, float) else struct.pack("<II", 4, value)
 
 
@@ -226,7 +243,7 @@ def make_model(folder, name, storage):
 
 
 def f32_values(tensor):
-    """Ones for a norm; for a router numbers that spread tokens over the experts."""
+    """Ones for a norm, else random numbers (of a router they spread tokens over the experts)."""
     count = tensor.bytes() // 4
     if len(tensor.dims) == 1:
         return struct.pack("<f", 1) * count

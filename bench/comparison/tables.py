@@ -6,8 +6,9 @@ import statistics
 from .engines import Test
 from .random_models import SHAPES, odd_row
 
-DENSE_SHAPES = [name for name, shape in SHAPES.items() if name != "tiny" and not shape.experts]
+DENSE_SHAPES = [name for name, shape in SHAPES.items() if name != "tiny" and not shape.experts and not shape.recurrent]
 EXPERT_SHAPES = [name for name, shape in SHAPES.items() if shape.experts]
+RECURRENT_SHAPES = [name for name, shape in SHAPES.items() if shape.recurrent]
 SERVED_SHAPES = ["qwen3-4b", "llama-8b"]
 OTHER_TYPES = ["q4_k", "q8_0"]
 ERROR_WIDTH = 100
@@ -29,6 +30,8 @@ TABLES = {
                    [Test("tg", 128, 0, 16), Test("tg", 128, 0, 64)], SERVED_SHAPES),
     "prompt": Table("Reading a prompt", [Test("pp", 512), Test("pp", 2048)]),
     "experts": Table("Generating and reading with a model of experts", [Test("tg", 128), Test("pp", 512)], EXPERT_SHAPES),
+    "recurrent": Table("Generating and reading with layers that keep states", [Test("tg", 128), Test("pp", 512)],
+                       RECURRENT_SHAPES),
     "load": Table("From the start of the program to the first token, file and kernels cached", [Test("load")],
                   unit="s"),
 }
