@@ -409,9 +409,9 @@ class Verifier {
 
   // Elements of a row from `offset` on.
   void expect_part(ValueId id, uint32_t offset, uint64_t width) const {
-    if (offset + width > (*this)[id].width) {
+    if (uint64_t{offset} + width > (*this)[id].width) {
       fail("value {} has width {}: elements {} to {} are not there", index(id), (*this)[id].width,
-           offset, offset + width);
+           offset, uint64_t{offset} + width);
     }
   }
 

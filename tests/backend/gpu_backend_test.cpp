@@ -38,6 +38,7 @@ backend::LoadOptions load_options(const OpCase& op_case) {
   options.num_pages = op_case.num_pages;
   options.max_slots = op_case.max_slots;
   options.max_pages_per_slot = op_case.max_pages_per_slot;
+  options.num_states = op_case.num_states;
   return options;
 }
 
@@ -418,6 +419,51 @@ TEST(Backends, RefusePositionsThatTablesLack) {
               }),
               "position 20: the model's tables have 20");
   }
+}
+
+// A convolution of 4 channels and 3 taps, with a row of states behind two slots.
+OpCase conv_model() {
+  CaseBuilder b("conv", KernelClass::decode, {.max_slots = 2});
+  b.result().num_states = 3;
+  b.op(plan::Conv{.x = b.input("x", 4),
+                  .out = b.value("out", 4),
+                  .state = b.state(8),
+                  .weight = b.weight("taps", DType::F32, 3, 4)});
+  return b.result();
+}
+
+TEST(Backends, RefuseWrongCopiesOfStates) {
+  const OpCase model = conv_model();
+  for (const auto& backend : {shared_backend(), make_cpu_backend(1)}) {
+    backend->load(load_options(model));
+    const PlanHandle plan = backend->prepare(model.plan);
+    EXPECT_EQ(backend->info().state_bytes, 3U * 8 * 4);
+    const auto error = [&](std::vector<StateCopy> copies) {
+      return error_of([&] {
+        backend->submit(plan, {.columns = {{0, 0, 0}}, .state_copies = std::move(copies)});
+      });
+    };
+    EXPECT_EQ(error({{0, 3}}), "state copy: row 0 to 3 of 3");
+    EXPECT_EQ(error({{7, 1}}), "state copy: row 7 to 1 of 3");
+    EXPECT_EQ(error({{0, 2}, {1, 2}}), "state copy: row 2 is written twice");
+    EXPECT_EQ(error({{0, 1}, {1, 2}}), "state copy: row 1 is read and written");
+  }
+}
+
+TEST(GpuBackend, RefusesStatesThatDoNotFit) {
+  const OpCase model = conv_model();
+  const auto narrow = masked_backend([](gpu::Capabilities& c) { c.max_binding_size = 80; });
+  EXPECT_EQ(error_of([&] { narrow->load(load_options(model)); }),
+            "state 0 of 3 sequences needs 96 bytes; the adapter binds 80 (2 sequences)");
+  CaseBuilder b("odd", KernelClass::decode, {});
+  b.op(plan::Conv{.x = b.input("x", 6),
+                  .out = b.value("out", 6),
+                  .state = b.state(12),
+                  .weight = b.weight("taps", DType::F32, 3, 6)});
+  const auto backend = shared_backend();
+  backend->load(load_options(b.result()));
+  EXPECT_EQ(error_of([&] { backend->prepare(b.result().plan); }),
+            "plan decode: conv op.0: channels 6: the webgpu backend expects a multiple of 4");
 }
 
 TEST(GpuBackend, ProfileNamesOps) {
