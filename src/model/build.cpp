@@ -192,6 +192,7 @@ class Builder : MixerWriter {
   ValueId mix(ValueId x, uint32_t index, const std::string& prefix) {
     const LayerWeights& w = model_.layers[index];
     if (w.short_conv) return short_conv(x, w, prefix);
+    if (w.delta_net) return delta_net(x, w, prefix);
     return w.latent ? latent_attention(x, index, prefix) : attention(x, index, prefix);
   }
 
@@ -351,7 +352,11 @@ class Builder : MixerWriter {
                         .window = l.window,
                         .f16_inputs = fast_prefill()},
         prefix + "attn");
-    return out;
+    if (!w.output_gate) return out;
+    const ValueId gate = linear(x, *w.output_gate, prefix + "attn.gate");
+    const ValueId gated = value(prefix + "attn.gated", c.num_heads * l.head_dim);
+    add(plan::Gate{.x = out, .gate = gate, .out = gated}, prefix + "attn.gated");
+    return gated;
   }
 
   // The heads work on the latents themselves: their keys' matrices are applied to the queries,

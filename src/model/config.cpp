@@ -81,7 +81,10 @@ void check_sections(const RopeConfig& rope) {
   if (rope.sections.empty()) return;
   uint64_t pairs = 0;
   for (const uint32_t section : rope.sections) pairs += section;
-  if (rope.sections.size() != 3 || pairs != rope.rotary_dim / 2) {
+  // Interleaved, what is left turns by the first axis.
+  const bool fit =
+      rope.interleaved_sections ? pairs <= rope.rotary_dim / 2 : pairs == rope.rotary_dim / 2;
+  if (rope.sections.size() != 3 || !fit) {
     fail("mrope_section has {} numbers that add up to {}, expected 3 that add up to {}",
          rope.sections.size(), pairs, rope.rotary_dim / 2);
   }
@@ -120,6 +123,20 @@ void check_rope(const RopeConfig& rope) {
 void check_mixer(const LayerConfig& layer, const ModelConfig& c) {
   if (layer.mixer == Mixer::short_conv && (c.conv_taps < 2 || c.conv_taps > plan::kMaxTaps)) {
     fail("convolutions of {} taps, expected 2 to {}", c.conv_taps, plan::kMaxTaps);
+  }
+  if (layer.mixer == Mixer::delta_net) {
+    if (!c.delta_net) fail("layers with a linear attention that the family does not have");
+    const DeltaNetConfig& d = *c.delta_net;
+    expect_range("conv_taps", c.conv_taps, plan::kMaxTaps);
+    expect_range("delta_net_heads", d.num_heads, 4096);
+    expect_range("delta_net_key_heads", d.num_key_heads, 4096);
+    expect_range("delta_net_key_dim", d.key_dim, plan::kMaxDeltaDim);
+    expect_range("delta_net_value_dim", d.value_dim, plan::kMaxDeltaDim);
+    if (c.conv_taps < 2) fail("conv_taps is {}, expected 2 or more", c.conv_taps);
+    if (d.num_heads % d.num_key_heads != 0) {
+      fail("delta_net_heads {} is not a multiple of delta_net_key_heads {}", d.num_heads,
+           d.num_key_heads);
+    }
   }
   if (layer.mixer == Mixer::none && !layer.network) fail("a layer has no mixer and no network");
 }
@@ -163,8 +180,8 @@ std::string_view layer_rope_name(LayerRope rope) {
 }
 
 std::string_view mixer_name(Mixer mixer) {
-  static constexpr std::array<std::string_view, 3> kNames = {"attention", "short convolution",
-                                                             "none"};
+  static constexpr std::array<std::string_view, 4> kNames = {"attention", "short convolution",
+                                                             "gated DeltaNet", "none"};
   return kNames[static_cast<size_t>(mixer)];
 }
 

@@ -47,6 +47,7 @@ struct RopeConfig {
 enum class Mixer : uint8_t {
   attention,
   short_conv,  // a gated convolution (LFM2)
+  delta_net,   // a convolution, then Gated DeltaNet (plan::DeltaNet)
   none,        // the layer is a network alone
 };
 
@@ -111,6 +112,18 @@ struct LatentConfig {
   uint32_t value_dim = 0;  // of a head
 };
 
+// Gated DeltaNet (plan::DeltaNet).
+struct DeltaNetConfig {
+  uint32_t num_heads = 0;
+  uint32_t num_key_heads = 0;
+  uint32_t key_dim = 0;
+  uint32_t value_dim = 0;
+  bool tiled = false;
+
+  uint32_t values() const { return num_heads * value_dim; }
+  uint32_t channels() const { return 2 * num_key_heads * key_dim + values(); }  // convolved
+};
+
 // A residual of several streams (AltUp, see plan::StreamMatch), of which layers work on the first.
 // Layers then have embeddings of their own, which are added to the others.
 struct StreamsConfig {
@@ -156,7 +169,8 @@ struct ModelConfig {
   bool sub_norms = false;           // before o_proj and down_proj
   QkNorm qk_norm = QkNorm::none;
   bool qk_norm_after_rope = false;
-  bool v_norm = false;  // of each head, without weights
+  bool output_gate = false;  // q_proj has a gate of what attention gives behind each head's rows
+  bool v_norm = false;       // of each head, without weights
   QkvLayout qkv_layout = QkvLayout::separate;
   Residual residual = Residual::sequential;
   plan::Activation activation = plan::Activation::silu;
@@ -168,6 +182,7 @@ struct ModelConfig {
   std::optional<ExpertsConfig> experts;
   std::optional<LatentConfig> latent;
   std::optional<StreamsConfig> streams;
+  std::optional<DeltaNetConfig> delta_net;
   uint32_t conv_taps = 0;         // of convolutions along the sequence
   std::optional<bool> conv_bias;  // of them and, in layers of their own, their projections
   uint32_t laurel_rank = 0;       // of a projection of low rank beside attention (LAuReL); 0: none
@@ -231,6 +246,12 @@ void visit_fields(const ModelConfig& c, Visit&& visit) {
   if (c.streams) visit("num_streams", c.streams->count);
   if (c.laurel_rank != 0) visit("laurel_rank", c.laurel_rank);
   if (c.conv_taps != 0) visit("conv_taps", c.conv_taps);
+  if (c.delta_net) {
+    visit("delta_net_heads", c.delta_net->num_heads);
+    visit("delta_net_key_heads", c.delta_net->num_key_heads);
+    visit("delta_net_key_dim", c.delta_net->key_dim);
+    visit("delta_net_value_dim", c.delta_net->value_dim);
+  }
   if (c.logit_scale != 1.0F) visit("logit_scale", c.logit_scale);
   if (c.qkv_clip != 0.0F) visit("qkv_clip", c.qkv_clip);
   if (c.latent) {

@@ -129,6 +129,9 @@ void read_layers(const JsonFields& fields, uint32_t head_dim, ModelConfig& c) {
       } else if (type == "conv") {
         layer.mixer = Mixer::short_conv;
         layer.rope = LayerRope::none;
+      } else if (type == "linear_attention") {
+        layer.mixer = Mixer::delta_net;
+        layer.rope = LayerRope::none;
       } else if (type != "sliding_attention") {
         fail("layer {}: type {} is not supported", i, shown(type));
       }

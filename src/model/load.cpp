@@ -139,6 +139,7 @@ class LayerResolver {
       w.latent = latent(*c_.latent);
     } else {
       w.qkv = qkv();
+      if (c_.output_gate) w.output_gate = output_gate();
     }
     w.q_norm = head_norm(Role::q_norm, c_.num_heads);
     if (!l_.kv_of) w.k_norm = head_norm(Role::k_norm, l_.num_kv_heads);
@@ -177,6 +178,7 @@ class LayerResolver {
         (resolver_.has(Role::qkv_proj, layer_) || !resolver_.has(Role::q_proj, layer_));
     switch (one ? c_.qkv_layout : QkvLayout::separate) {
       case QkvLayout::separate: {
+        if (c_.output_gate) return gated_qkv();
         const bool keys_twice = l_.keys_as_values && !resolver_.has(Role::v_proj, layer_);
         const Rows rows[] = {{Role::q_proj, q_rows},
                              {Role::k_proj, kv_rows},
@@ -197,6 +199,28 @@ class LayerResolver {
                                 grouped_rows(c_.num_heads, l_), c_.hidden_size, c_.qkv_bias);
     }
     return {};
+  }
+
+  // Of q_proj's rows those of queries, or of gates: a head's gate is behind its query.
+  Projection half_of_q(uint32_t half) {
+    std::vector<RowRange> order;
+    for (uint32_t h = 0; h < c_.num_heads; ++h) {
+      order.push_back({(2 * h + half) * l_.head_dim, l_.head_dim});
+    }
+    return resolver_.select(Role::q_proj, layer_, 2 * c_.num_heads * l_.head_dim, order,
+                            c_.hidden_size, c_.qkv_bias);
+  }
+
+  Projection output_gate() { return half_of_q(1); }
+
+  Projection gated_qkv() {
+    const uint32_t kv_rows = l_.num_kv_heads * l_.head_dim;
+    const Rows rows[] = {{Role::k_proj, kv_rows}, {Role::v_proj, kv_rows}};
+    Projection result = half_of_q(0);
+    const Projection kv = resolver_.projection(rows, layer_, c_.hidden_size, c_.qkv_bias);
+    result.rows += kv.rows;
+    result.parts.insert(result.parts.end(), kv.parts.begin(), kv.parts.end());
+    return result;
   }
 
   LatentWeights latent(const LatentConfig& l) {

@@ -18,4 +18,48 @@ plan::ValueId MixerWriter::short_conv(ValueId x, const LayerWeights& w, const st
   return out;
 }
 
+// The convolution, the recurrence, then a norm of each head's result, which z gates.
+plan::ValueId MixerWriter::delta_net(ValueId x, const LayerWeights& w, const std::string& prefix) {
+  const DeltaNetConfig& d = *model_.config.delta_net;
+  const DeltaNetWeights& weights = *w.delta_net;
+  const std::string name = prefix + "delta.";
+  const ValueId in = linear(x, weights.in_proj, name + "in");
+  const ValueId qkv = value(name + "qkv", d.channels());
+  add(plan::Conv{.x = in,
+                 .out = qkv,
+                 .state = w.state,
+                 .weight = weights.conv.taps,
+                 .activation = plan::Activation::silu},
+      name + "conv");
+  const ValueId out = value(name + "out", d.values());
+  add(plan::DeltaNet{.x = qkv,
+                     .gates = in,
+                     .out = out,
+                     .state = plan::StateId{plan::index(w.state) + 1},
+                     .rate = weights.rate,
+                     .dt_bias = weights.dt_bias,
+                     .num_heads = d.num_heads,
+                     .num_key_heads = d.num_key_heads,
+                     .key_dim = d.key_dim,
+                     .value_dim = d.value_dim,
+                     .gates_offset = d.channels() + d.values(),
+                     .tiled = d.tiled},
+      prefix + "delta");
+  const ValueId normed = value(name + "norm", d.values());
+  add(plan::Norm{.x = out,
+                 .out = normed,
+                 .weight = weights.norm,
+                 .eps = model_.config.norm_eps,
+                 .group = d.value_dim},
+      name + "norm");
+  const ValueId gated = value(name + "gated", d.values());
+  add(plan::Gate{.x = normed,
+                 .gate = in,
+                 .out = gated,
+                 .activation = plan::Activation::silu,
+                 .gate_offset = d.channels()},
+      name + "gate");
+  return gated;
+}
+
 }  // namespace wisp::model

@@ -6,6 +6,7 @@ namespace wisp::model {
 namespace {
 
 using Rows = WeightResolver::Rows;
+using RowRange = WeightResolver::RowRange;
 
 ShortConvWeights short_conv(WeightResolver& resolver, const ModelConfig& c, uint32_t layer) {
   const Rows in_proj[] = {{Role::mixer_in_proj, 3 * c.hidden_size}};
@@ -14,11 +15,74 @@ ShortConvWeights short_conv(WeightResolver& resolver, const ModelConfig& c, uint
                    .bias = resolver.own_bias(Role::mixer_conv, layer, c.hidden_size, c.conv_bias)}};
 }
 
+// Of each key head's rows those of [begin, begin + rows), counted in heads' parts of `group` rows.
+void add_ranges(std::vector<RowRange>& order, uint32_t heads, uint32_t group, uint32_t begin,
+                uint32_t rows) {
+  for (uint32_t h = 0; h < heads; ++h) order.push_back({h * group + begin, rows});
+}
+
+void append(Projection& to, Projection from) {
+  to.rows += from.rows;
+  to.parts.insert(to.parts.end(), from.parts.begin(), from.parts.end());
+}
+
+// b and a of the heads that share a key head lie together.
+Projection grouped_gates(WeightResolver& resolver, const ModelConfig& c, uint32_t layer) {
+  const DeltaNetConfig& d = *c.delta_net;
+  const uint32_t share = d.num_heads / d.num_key_heads;
+  std::vector<RowRange> order;
+  add_ranges(order, d.num_key_heads, 2 * share, 0, share);
+  add_ranges(order, d.num_key_heads, 2 * share, share, share);
+  return resolver.select(Role::delta_ba, layer, 2 * d.num_heads, order, c.hidden_size, false);
+}
+
+// Files have q, k, v, z of each key head together, or [q, k, v] and z; b and a of each together, or
+// apart.
+Projection delta_in_proj(WeightResolver& resolver, const ModelConfig& c, uint32_t layer) {
+  const DeltaNetConfig& d = *c.delta_net;
+  const uint32_t rows = d.channels() + d.values();
+  const uint32_t values = d.values() / d.num_key_heads;  // of a key head
+  const Rows apart[] = {{Role::delta_qkv, d.channels()},
+                        {Role::delta_z, d.values()},
+                        {Role::delta_b, d.num_heads},
+                        {Role::delta_a, d.num_heads}};
+  const bool gates_together = resolver.has(Role::delta_ba, layer);
+  if (!resolver.has(Role::delta_qkvz, layer)) {
+    const std::span<const Rows> all(apart);
+    if (!gates_together) return resolver.projection(all, layer, c.hidden_size, false);
+    Projection result = resolver.projection(all.first(2), layer, c.hidden_size, false);
+    append(result, grouped_gates(resolver, c, layer));
+    return result;
+  }
+  const uint32_t group = 2 * d.key_dim + 2 * values;
+  std::vector<RowRange> order;
+  add_ranges(order, d.num_key_heads, group, 0, d.key_dim);
+  add_ranges(order, d.num_key_heads, group, d.key_dim, d.key_dim);
+  add_ranges(order, d.num_key_heads, group, 2 * d.key_dim, values);
+  add_ranges(order, d.num_key_heads, group, 2 * d.key_dim + values, values);
+  Projection result = resolver.select(Role::delta_qkvz, layer, rows, order, c.hidden_size, false);
+  append(result, grouped_gates(resolver, c, layer));
+  return result;
+}
+
+DeltaNetWeights delta_net(WeightResolver& resolver, const ModelConfig& c, uint32_t layer) {
+  const DeltaNetConfig& d = *c.delta_net;
+  return {.in_proj = delta_in_proj(resolver, c, layer),
+          .conv = {.taps = resolver.conv_taps(Role::mixer_conv, layer, d.channels(), c.conv_taps),
+                   .bias = {}},
+          .rate = resolver.decay_rates(Role::delta_rate, layer, d.num_heads),
+          .dt_bias = resolver.bare_vector(Role::delta_dt_bias, layer, d.num_heads),
+          .norm = resolver.vector(Role::delta_norm, layer, d.value_dim)};
+}
+
 }  // namespace
 
 void add_states(const ModelConfig& c, const LayerConfig& layer,
                 std::vector<plan::StateLayer>& states) {
   if (layer.mixer == Mixer::short_conv) states.push_back({(c.conv_taps - 1) * c.hidden_size});
+  if (layer.mixer != Mixer::delta_net) return;
+  states.push_back({(c.conv_taps - 1) * c.delta_net->channels()});
+  states.push_back({c.delta_net->values() * c.delta_net->key_dim});
 }
 
 void resolve_mixer(WeightResolver& resolver, const ModelConfig& c, uint32_t layer,
@@ -31,6 +95,10 @@ void resolve_mixer(WeightResolver& resolver, const ModelConfig& c, uint32_t laye
     case Mixer::short_conv:
       w.short_conv = short_conv(resolver, c, layer);
       w.o_proj = resolver.projection(out_proj, layer, c.hidden_size, c.conv_bias);
+      return;
+    case Mixer::delta_net:
+      w.delta_net = delta_net(resolver, c, layer);
+      w.o_proj = resolver.projection(out_proj, layer, c.delta_net->values(), false);
       return;
   }
   fail("a mixer of no known kind");

@@ -75,6 +75,14 @@ struct ShortConvWeights {
   ConvWeights conv;
 };
 
+struct DeltaNetWeights {
+  Projection in_proj;  // q, k, v; z; b; a
+  ConvWeights conv;    // of q, k, v
+  plan::WeightId rate{};
+  plan::WeightId dt_bias{};
+  plan::WeightId norm{};  // of each head's result
+};
+
 // Weights of one decoder layer. Norms that the family does not have are absent.
 struct LayerWeights {
   std::optional<NormWeights> attention_norm;
@@ -82,7 +90,9 @@ struct LayerWeights {
   Projection qkv;  // q alone where another layer makes the keys and values
   std::optional<LatentWeights> latent;
   std::optional<ShortConvWeights> short_conv;
+  std::optional<DeltaNetWeights> delta_net;
   plan::StateId state{};  // the first of the layer's
+  std::optional<Projection> output_gate;
   std::optional<plan::WeightId> q_norm;
   std::optional<plan::WeightId> k_norm;
   std::optional<plan::WeightId> sinks;

@@ -16,7 +16,7 @@ struct Row {
   std::string_view gguf;
 };
 
-constexpr std::array<Row, 68> kRows = {{
+constexpr std::array<Row, 77> kRows = {{
     {Role::token_embedding, "model.embed_tokens", "token_embd"},
     {Role::position_embedding, "", "position_embd"},
     {Role::output_norm, "model.norm", "output_norm"},
@@ -45,6 +45,15 @@ constexpr std::array<Row, 68> kRows = {{
     {Role::mixer_in_proj, "model.layers.{}.conv.in_proj", "blk.{}.shortconv.in_proj"},
     {Role::mixer_conv, "model.layers.{}.conv.conv", "blk.{}.shortconv.conv"},
     {Role::mixer_out_proj, "model.layers.{}.conv.out_proj", "blk.{}.shortconv.out_proj"},
+    {Role::delta_qkvz, "model.layers.{}.linear_attn.in_proj_qkvz", ""},
+    {Role::delta_ba, "model.layers.{}.linear_attn.in_proj_ba", "blk.{}.ssm_ba"},
+    {Role::delta_qkv, "model.layers.{}.linear_attn.in_proj_qkv", "blk.{}.attn_qkv"},
+    {Role::delta_z, "model.layers.{}.linear_attn.in_proj_z", "blk.{}.attn_gate"},
+    {Role::delta_b, "model.layers.{}.linear_attn.in_proj_b", "blk.{}.ssm_beta"},
+    {Role::delta_a, "model.layers.{}.linear_attn.in_proj_a", "blk.{}.ssm_alpha"},
+    {Role::delta_rate, "model.layers.{}.linear_attn.A_log", "blk.{}.ssm_a"},
+    {Role::delta_dt_bias, "model.layers.{}.linear_attn.dt_bias", "blk.{}.ssm_dt.bias"},
+    {Role::delta_norm, "model.layers.{}.linear_attn.norm", "blk.{}.ssm_norm"},
     {Role::q_a_proj, "model.layers.{}.self_attn.q_a_proj", "blk.{}.attn_q_a"},
     {Role::q_a_norm, "model.layers.{}.self_attn.q_a_layernorm", "blk.{}.attn_q_a_norm"},
     {Role::q_b_proj, "model.layers.{}.self_attn.q_b_proj", "blk.{}.attn_q_b"},

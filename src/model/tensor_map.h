@@ -39,6 +39,15 @@ enum class Role : uint8_t {
   mixer_in_proj,  // of a mixer that is no attention
   mixer_conv,
   mixer_out_proj,
+  delta_qkvz,  // of each key head: q, k, v, z; and b, a
+  delta_ba,
+  delta_qkv,
+  delta_z,
+  delta_b,
+  delta_a,
+  delta_rate,
+  delta_dt_bias,
+  delta_norm,
   q_a_proj,
   q_a_norm,
   q_b_proj,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -308,6 +309,18 @@ WeightResolver::LatentHeads WeightResolver::split_kv_b(uint32_t layer, uint32_t 
 
 plan::WeightId WeightResolver::bare_vector(Role role, uint32_t layer, uint32_t size) {
   return vector(bare_name(role, layer), size);
+}
+
+plan::WeightId WeightResolver::decay_rates(Role role, uint32_t layer, uint32_t size) {
+  const std::string full = bare_name(role, layer);
+  const uint64_t shape[] = {size};
+  const formats::TensorView* tensor = take(full, shape, true);
+  if (tensor == nullptr) return {};
+  std::vector<float> values = formats::tensor_to_f32(*tensor);
+  if (checkpoint_.kind() == formats::CheckpointKind::huggingface) {
+    for (float& value : values) value = -std::exp(value);
+  }
+  return add_table(full, 1, size, values);
 }
 
 float WeightResolver::bare_number(Role role, uint32_t layer) {

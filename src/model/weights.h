@@ -123,6 +123,9 @@ class WeightResolver {
   ExpertMatrix experts(std::span<const Rows> roles, uint32_t layer, uint32_t num_experts,
                        uint32_t cols, ExpertLayout layout);
 
+  // -exp(A_log), which Hugging Face checkpoints have the logarithms of; a name without a suffix.
+  plan::WeightId decay_rates(Role role, uint32_t layer, uint32_t size);
+
   // A vector whose tensor's name has no suffix, and one number of such a name.
   plan::WeightId bare_vector(Role role, uint32_t layer, uint32_t size);
   float bare_number(Role role, uint32_t layer);

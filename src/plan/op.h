@@ -199,13 +199,15 @@ struct Softcap {
   float cap = 1.0F;
 };
 
-// out[:, i] = x[:, x_offset + i] * act(gate[:, i]); a gate of width 1 holds for the whole row.
+// out[:, i] = x[:, x_offset + i] * act(gate[:, gate_offset + i]); a gate of width 1 holds for the
+// whole row.
 struct Gate {
   ValueId x;
   ValueId gate;
   ValueId out;
   Activation activation = Activation::sigmoid;
   uint32_t x_offset = 0;
+  uint32_t gate_offset = 0;
 };
 
 inline constexpr uint32_t kMaxTaps = 16;  // of a Conv
@@ -225,6 +227,33 @@ struct Conv {
   std::optional<uint32_t> in_gate = {};
   std::optional<uint32_t> out_gate = {};
 };
+
+// Gated DeltaNet (Yang et al. 2024): each of num_heads heads h has a matrix S, zeros at position 0.
+// Key head h / (num_heads / num_key_heads), or with `tiled` h % num_key_heads, gives q and k, which
+// are divided by sqrt(sum of squares
+// + 1e-6), q by sqrt(key_dim) too; b and a are the head's in `gates`:
+//   decay = exp(rate[h] * softplus(a + dt_bias[h])), delta = sigmoid(b) * (v - decay * S^T k)
+//   S = decay * S + k delta^T, out = S^T q
+struct DeltaNet {
+  ValueId x;         // [.., 2 * num_key_heads * key_dim + num_heads * value_dim]: q, k, v
+  ValueId gates;     // from gates_offset on: b of all heads, a of all heads
+  ValueId out;       // [.., num_heads * value_dim]
+  StateId state;     // [num_heads, key_dim, value_dim]
+  WeightId rate;     // f32 [num_heads], below 0
+  WeightId dt_bias;  // f32 [num_heads]
+  uint32_t num_heads = 0;
+  uint32_t num_key_heads = 0;
+  uint32_t key_dim = 0;
+  uint32_t value_dim = 0;
+  uint32_t gates_offset = 0;
+  bool tiled = false;
+
+  uint32_t key_head(uint32_t head) const {
+    return tiled ? head % num_key_heads : head / (num_heads / num_key_heads);
+  }
+};
+
+inline constexpr uint32_t kMaxDeltaDim = 256;  // of a DeltaNet's keys and values
 
 enum class RouterScore : uint8_t { softmax, sigmoid };
 
@@ -323,7 +352,7 @@ struct Sample {
 };
 
 using OpBody = std::variant<Embed, Norm, Add, Quantize, Linear, RopeKv, LatentKv, Attention, Glu,
-                            Activate, Softcap, Gate, Conv, Route, ExpertLinear, Combine,
+                            Activate, Softcap, Gate, Conv, DeltaNet, Route, ExpertLinear, Combine,
                             StreamMatch, StreamPredict, StreamCorrect, SelectLogits, Sample>;
 
 struct Op {

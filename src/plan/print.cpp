@@ -138,6 +138,7 @@ struct Printer {
       text += fmt::format(" {}", kActivations[static_cast<size_t>(op.activation)]);
     }
     number("x_offset", op.x_offset, 0U);
+    number("gate_offset", op.gate_offset, 0U);
   }
   void operator()(const Conv& op) {
     value(op.x);
@@ -149,6 +150,17 @@ struct Printer {
     number("x_offset", op.x_offset, 0U);
     if (op.in_gate) text += fmt::format(" in_gate={}", *op.in_gate);
     if (op.out_gate) text += fmt::format(" out_gate={}", *op.out_gate);
+  }
+  void operator()(const DeltaNet& op) {
+    value(op.x);
+    value(op.gates);
+    state(op.state);
+    weight("rate=", op.rate);
+    weight("dt_bias=", op.dt_bias);
+    text += fmt::format(" heads={} of {}x{}", op.num_heads, op.key_dim, op.value_dim);
+    number("key_heads", op.num_key_heads, op.num_heads);
+    number("gates_offset", op.gates_offset, 0U);
+    if (op.tiled) text += " tiled";
   }
   void operator()(const Route& op) {
     value(op.logits);

@@ -335,11 +335,8 @@ class Verifier {
   void check_op(const Gate& op) const {
     for (const ValueId id : {op.x, op.gate, op.out}) expect_f32(id);
     const uint32_t width = (*this)[op.out].width;
-    if ((*this)[op.gate].width != 1) expect_width(op.gate, width);
-    if (uint64_t{op.x_offset} + width > (*this)[op.x].width) {
-      fail("elements {}..{} of value {} of width {}", op.x_offset, uint64_t{op.x_offset} + width,
-           index(op.x), (*this)[op.x].width);
-    }
+    if ((*this)[op.gate].width != 1) expect_part(op.gate, op.gate_offset, width);
+    expect_part(op.x, op.x_offset, width);
   }
 
   void check_op(const Route& op) const {
@@ -405,6 +402,27 @@ class Verifier {
     expect_part(op.x, op.x_offset, channels);
     if (op.in_gate) expect_part(op.x, *op.in_gate, channels);
     if (op.out_gate) expect_part(op.x, *op.out_gate, channels);
+  }
+
+  void check_op(const DeltaNet& op) {
+    expect_f32(op.x);
+    expect_f32(op.gates);
+    expect_f32(op.out);
+    if (op.num_key_heads == 0 || op.num_heads == 0 || op.num_heads % op.num_key_heads != 0) {
+      fail("{} heads with {} key heads", op.num_heads, op.num_key_heads);
+    }
+    for (const uint32_t dim : {op.key_dim, op.value_dim}) {
+      if (dim == 0 || dim > kMaxDeltaDim) {
+        fail("heads of {} x {}, expected up to {}", op.key_dim, op.value_dim, kMaxDeltaDim);
+      }
+    }
+    const uint64_t values = uint64_t{op.num_heads} * op.value_dim;
+    expect_width(op.x, uint64_t{2} * op.num_key_heads * op.key_dim + values);
+    expect_width(op.out, values);
+    expect_part(op.gates, op.gates_offset, uint64_t{2} * op.num_heads);
+    expect_vector(op.rate, op.num_heads, "rate");
+    expect_vector(op.dt_bias, op.num_heads, "dt_bias");
+    expect_state(op.state, values * op.key_dim);
   }
 
   // Elements of a row from `offset` on.

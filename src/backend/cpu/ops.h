@@ -22,6 +22,7 @@ void run_glu(const OpContext& context, const plan::Glu& op);
 void run_activate(const OpContext& context, const plan::Activate& op);
 void run_gate(const OpContext& context, const plan::Gate& op);
 void run_conv(const OpContext& context, const plan::Conv& op);
+void run_delta_net(const OpContext& context, const plan::DeltaNet& op);
 void run_route(const OpContext& context, const plan::Route& op);
 void run_expert_linear(const OpContext& context, const plan::ExpertLinear& op);
 void run_combine(const OpContext& context, const plan::Combine& op);

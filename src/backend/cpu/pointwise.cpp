@@ -331,7 +331,8 @@ void run_gate(const OpContext& context, const plan::Gate& op) {
   const float* gates = context.floats(op.gate);
   const auto gate = HWY_DYNAMIC_DISPATCH(GateRow);
   for_values(context, op.x, op.out, [&](const float* x, float* out, size_t row) {
-    gate(op.activation, x + op.x_offset, gates + row * gate_width, gate_width == 1, out, width);
+    gate(op.activation, x + op.x_offset, gates + row * gate_width + op.gate_offset, gate_width == 1,
+         out, width);
   });
 }
 

@@ -143,9 +143,9 @@ std::vector<KernelUse> choose_op(const plan::Activate& op, plan::KernelClass,
 
 std::vector<KernelUse> choose_op(const plan::Gate& op, plan::KernelClass, const ChooseContext& c) {
   const plan::Value& gate = c.plan[op.gate];
-  if (op.x_offset % 4 != 0) {
-    fail("element {} is not supported by the webgpu backend: expected a multiple of 4",
-         op.x_offset);
+  for (const uint32_t offset : {op.x_offset, op.gate_offset}) {
+    if (offset % 4 == 0) continue;
+    fail("element {} is not supported by the webgpu backend: expected a multiple of 4", offset);
   }
   KernelUse use = elementwise("gate", "gate.wgsl", op.x, op.out, c);
   use.spec.constants.emplace_back("VECTORS", div_up(c.plan[op.out].width, 4));
@@ -153,6 +153,7 @@ std::vector<KernelUse> choose_op(const plan::Gate& op, plan::KernelClass, const 
   use.spec.constants.emplace_back("X_OFFSET4", op.x_offset / 4);
   use.spec.constants.emplace_back("ACTIVATION", static_cast<uint32_t>(op.activation));
   use.spec.constants.emplace_back("GATE_STRIDE4", value_stride(gate) / 4);
+  use.spec.constants.emplace_back("GATE_OFFSET4", op.gate_offset / 4);
   use.spec.constants.emplace_back("ROW_GATE", gate.width == 1);
   use.bindings.push_back(value_binding("gate", op.gate));
   return {std::move(use)};

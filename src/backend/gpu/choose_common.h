@@ -148,6 +148,8 @@ std::vector<KernelUse> choose_op(const plan::StreamCorrect& op, plan::KernelClas
                                  const ChooseContext& c);
 std::vector<KernelUse> choose_op(const plan::Conv& op, plan::KernelClass kernel_class,
                                  const ChooseContext& c);
+std::vector<KernelUse> choose_op(const plan::DeltaNet& op, plan::KernelClass kernel_class,
+                                 const ChooseContext& c);
 std::vector<KernelUse> choose_op(const plan::Sample& op, plan::KernelClass kernel_class,
                                  const ChooseContext& c);
 

@@ -1,4 +1,4 @@
-// Kernels of Conv, and of copies of states.
+// Kernels of Conv and DeltaNet, and of copies of states.
 #include "backend/gpu/choose_common.h"
 
 namespace wisp::backend::webgpu {
@@ -65,6 +65,44 @@ std::vector<KernelUse> choose_op(const plan::Conv& op, plan::KernelClass kernel_
   KernelUse state = conv("conv state", "conv/state.wgsl", op, c);
   state.grid.y = GridY::runs;
   return {std::move(columns), std::move(state)};
+}
+
+std::vector<KernelUse> choose_op(const plan::DeltaNet& op, plan::KernelClass,
+                                 const ChooseContext& c) {
+  constexpr uint32_t kInvocations = 256;
+  const uint32_t values = vectors(op.value_dim, "value_dim");
+  // Vectors of a head's values in a workgroup: few, so that one sequence fills the device.
+  const uint32_t part = std::min(8U, std::bit_ceil(values));
+  const uint32_t parts = div_up(values, part);
+  KernelUse use;
+  use.spec = {.label = "delta_net", .file = "delta_net/run.wgsl"};
+  use.spec.workgroup_size = {kInvocations, 1, 1};
+  add_reduce(use.spec, c.capabilities, team_size(c.capabilities, 32));
+  auto& constants = use.spec.constants;
+  constants.emplace_back("LOGIT_ROWS", false);
+  constants.emplace_back("HEADS", op.num_heads);
+  constants.emplace_back("KEY_HEADS", op.num_key_heads);
+  constants.emplace_back("TILED", op.tiled);
+  constants.emplace_back("KEY_DIM", op.key_dim);
+  constants.emplace_back("VALUE_DIM", op.value_dim);
+  constants.emplace_back("PART", part);
+  constants.emplace_back("PARTS", parts);
+  constants.emplace_back("ROWS_EACH", div_up(op.key_dim, kInvocations / part));
+  constants.emplace_back("X_STRIDE", value_stride(c.plan[op.x]));
+  constants.emplace_back("GATES_STRIDE", value_stride(c.plan[op.gates]));
+  constants.emplace_back("GATES_OFFSET", op.gates_offset);
+  constants.emplace_back("OUT_STRIDE4", value_stride(c.plan[op.out]) / 4);
+  use.grid.x = op.num_heads * parts;
+  use.grid.y = GridY::runs;
+  use.bindings = {{"step_info", Bound::step},
+                  value_binding("out", op.out),
+                  {"states", Bound::states, plan::index(op.state)},
+                  value_binding("x", op.x),
+                  value_binding("gates", op.gates),
+                  table_binding(c, "rate", op.rate),
+                  table_binding(c, "dt_bias", op.dt_bias),
+                  {"runs", Bound::runs}};
+  return {std::move(use)};
 }
 
 KernelUse choose_state_copy(plan::StateId id, const plan::Resources& resources) {

@@ -92,6 +92,42 @@ void add_conv_projection(std::vector<OpCase>& cases, KernelClass kernel_class) {
   cases.push_back(std::move(b.result()));
 }
 
+struct DeltaShape {
+  uint32_t heads = 0;
+  uint32_t key_heads = 0;
+  uint32_t key_dim = 0;
+  uint32_t value_dim = 0;
+  bool tiled = false;
+};
+
+void add_delta_net(std::vector<OpCase>& cases, KernelClass kernel_class, const DeltaShape& shape) {
+  const bool prefill = kernel_class == KernelClass::prefill;
+  CaseBuilder b(
+      fmt::format("delta_net_{}_{}_{}_{}x{}{}", prefill ? "prefill" : "decode", shape.heads,
+                  shape.key_heads, shape.key_dim, shape.value_dim, shape.tiled ? "_tiled" : ""),
+      kernel_class, {});
+  const uint32_t values = shape.heads * shape.value_dim;
+  std::vector<float> rate = random_floats(b.random(), shape.heads, 0.5F);
+  for (float& v : rate) v -= 0.6F;
+  const plan::DeltaNet op{
+      .x = b.input("x", 2 * shape.key_heads * shape.key_dim + values),
+      .gates = b.input("gates", 2 * shape.heads + 3, plan::ValueType::f32, 3.0F),
+      .out = b.value("out", values),
+      .state = b.state(values * shape.key_dim),
+      .rate = b.weight("rate", 1, shape.heads, rate),
+      .dt_bias = b.weight("dt_bias", formats::DType::F32, 1, shape.heads),
+      .num_heads = shape.heads,
+      .num_key_heads = shape.key_heads,
+      .key_dim = shape.key_dim,
+      .value_dim = shape.value_dim,
+      .gates_offset = 2,
+      .tiled = shape.tiled};
+  b.op(op);
+  b.output(op.out, 1e-5);
+  add_steps(b);
+  cases.push_back(std::move(b.result()));
+}
+
 }  // namespace
 
 void add_recurrent_cases(std::vector<OpCase>& cases) {
@@ -102,6 +138,11 @@ void add_recurrent_cases(std::vector<OpCase>& cases) {
     add_conv(cases, kernel_class, {.channels = 20, .taps = 16, .gated = true, .bias = true});
     add_conv(cases, kernel_class, {.channels = 4, .taps = 2});
     add_conv_projection(cases, kernel_class);
+    add_delta_net(cases, kernel_class, {4, 2, 16, 16});
+    add_delta_net(cases, kernel_class, {6, 2, 8, 8, true});
+    add_delta_net(cases, kernel_class, {3, 3, 10, 4});
+    add_delta_net(cases, kernel_class, {2, 1, 128, 128});
+    add_delta_net(cases, kernel_class, {2, 2, 256, 40});
   }
 }
 

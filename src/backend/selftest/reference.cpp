@@ -335,7 +335,7 @@ class Reference {
     out.assign(x.size(), std::vector<double>(case_.plan[op.out].width));
     for (size_t r = 0; r < out.size(); ++r) {
       for (size_t i = 0; i < out[r].size(); ++i) {
-        const double gate = gates[r][gates[r].size() == 1 ? 0 : i];
+        const double gate = gates[r][gates[r].size() == 1 ? 0 : op.gate_offset + i];
         out[r][i] = x[r][op.x_offset + i] * activate_reference(op.activation, gate);
       }
     }
@@ -432,6 +432,11 @@ class Reference {
   void apply(const plan::Conv& op) {
     at(op.out) = conv_reference(op, step_->columns, at(op.x), at(op.weight),
                                 op.bias ? &at(*op.bias)[0] : nullptr, at(op.state));
+  }
+
+  void apply(const plan::DeltaNet& op) {
+    at(op.out) = delta_net_reference(op, step_->columns, at(op.x), at(op.gates), at(op.rate)[0],
+                                     at(op.dt_bias)[0], at(op.state));
   }
 
   void apply(const plan::SelectLogits& op) {

@@ -48,4 +48,59 @@ Matrix conv_reference(const plan::Conv& op, std::span<const Column> columns, con
   return out;
 }
 
+namespace {
+
+// x / sqrt(sum of squares + 1e-6) * scale.
+std::vector<double> unit(const double* x, size_t n, double scale) {
+  double squares = 1e-6;
+  for (size_t i = 0; i < n; ++i) squares += x[i] * x[i];
+  std::vector<double> result(x, x + n);
+  for (double& v : result) v *= scale / std::sqrt(squares);
+  return result;
+}
+
+// One head's step of a column; S is [key_dim, value_dim].
+void delta_step(std::span<const double> q, std::span<const double> k, std::span<const double> v,
+                double decay, double beta, double* s, double* out) {
+  for (size_t j = 0; j < v.size(); ++j) {
+    double known = 0.0;
+    for (size_t i = 0; i < k.size(); ++i) {
+      s[i * v.size() + j] *= decay;
+      known += k[i] * s[i * v.size() + j];
+    }
+    const double delta = beta * (v[j] - known);
+    out[j] = 0.0;
+    for (size_t i = 0; i < k.size(); ++i) {
+      s[i * v.size() + j] += k[i] * delta;
+      out[j] += q[i] * s[i * v.size() + j];
+    }
+  }
+}
+
+}  // namespace
+
+Matrix delta_net_reference(const plan::DeltaNet& op, std::span<const Column> columns,
+                           const Matrix& x, const Matrix& gates, const std::vector<double>& rate,
+                           const std::vector<double>& dt_bias, Matrix& states) {
+  const size_t keys = size_t{op.num_key_heads} * op.key_dim;
+  Matrix out;
+  for (size_t c = 0; c < columns.size(); ++c) {
+    std::vector<double>& state = states[columns[c].slot];
+    if (columns[c].position == 0) std::fill(state.begin(), state.end(), 0.0);
+    std::vector<double>& row = out.emplace_back(size_t{op.num_heads} * op.value_dim);
+    for (uint32_t h = 0; h < op.num_heads; ++h) {
+      const size_t key = size_t{op.key_head(h)} * op.key_dim;
+      const auto q = unit(&x[c][key], op.key_dim, 1.0 / std::sqrt(op.key_dim));
+      const auto k = unit(&x[c][keys + key], op.key_dim, 1.0);
+      const std::span v(&x[c][2 * keys + h * op.value_dim], op.value_dim);
+      const double b = gates[c][op.gates_offset + h];
+      const double a = gates[c][op.gates_offset + op.num_heads + h] + dt_bias[h];
+      const double soft = std::max(a, 0.0) + std::log1p(std::exp(-std::fabs(a)));
+      delta_step(q, k, v, std::exp(rate[h] * soft), 1.0 / (1.0 + std::exp(-b)),
+                 &state[h * op.key_dim * op.value_dim], &row[h * op.value_dim]);
+    }
+  }
+  return out;
+}
+
 }  // namespace wisp::backend::selftest

@@ -19,4 +19,8 @@ double activate_reference(plan::Activation activation, double x);
 Matrix conv_reference(const plan::Conv& op, std::span<const Column> columns, const Matrix& x,
                       const Matrix& weight, const std::vector<double>* bias, Matrix& states);
 
+Matrix delta_net_reference(const plan::DeltaNet& op, std::span<const Column> columns,
+                           const Matrix& x, const Matrix& gates, const std::vector<double>& rate,
+                           const std::vector<double>& dt_bias, Matrix& states);
+
 }  // namespace wisp::backend::selftest

@@ -39,6 +39,9 @@ extern const Arch kQwen2;
 extern const Arch kQwen2Moe;
 extern const Arch kQwen3;
 extern const Arch kQwen3Moe;
+extern const Arch kQwen3Next;
+extern const Arch kQwen35;
+extern const Arch kQwen35Moe;
 extern const Arch kSmolLM3;
 extern const Arch kStableLm;
 
