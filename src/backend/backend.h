@@ -131,6 +131,10 @@ class Backend {
   virtual std::vector<std::byte> read_value(PlanHandle plan, plan::ValueId value,
                                             uint32_t num_rows) = 0;
 
+  // Reads or sets row `row` of a state, [width], after the steps that were submitted.
+  virtual std::vector<float> read_state(plan::StateId state, uint32_t row) = 0;
+  virtual void write_state(plan::StateId state, uint32_t row, std::span<const float> values) = 0;
+
   virtual BackendInfo info() const = 0;
 
   // Turns timing on or off, of each op (GPUs then time every second step of a plan as a whole,

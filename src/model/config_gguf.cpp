@@ -174,6 +174,13 @@ ModelConfig read_gguf_config(const GgufFields& fields) {
   c.num_heads = fields.require_uint("attention.head_count");
   if (c.num_heads == 0) fail("metadata key '{}.attention.head_count' is 0", fields.arch());
   if (c.num_layers > 4096) fail("metadata key '{}.block_count' is {}", fields.arch(), c.num_layers);
+  const uint32_t num_blocks = c.num_layers;
+  c.num_extra_layers = fields.get_uint("nextn_predict_layers").value_or(0);
+  if (c.num_extra_layers >= std::max(1U, num_blocks)) {
+    fail("metadata key '{}.nextn_predict_layers' is {} of {} layers", fields.arch(),
+         c.num_extra_layers, num_blocks);
+  }
+  c.num_layers -= c.num_extra_layers;
   const uint32_t head_dim =
       fields.get_uint("attention.key_length").value_or(c.hidden_size / c.num_heads);
   const uint32_t value_dim = fields.get_uint("attention.value_length").value_or(head_dim);
@@ -191,9 +198,9 @@ ModelConfig read_gguf_config(const GgufFields& fields) {
                              .value_or(1.0 / std::sqrt(static_cast<double>(head_dim))));
   read_rope(fields, head_dim, c);
   const std::vector<uint32_t> kv_heads =
-      fields.get_per_layer("attention.head_count_kv", c.num_layers, c.num_heads);
+      fields.get_per_layer("attention.head_count_kv", num_blocks, c.num_heads);
   const std::vector<uint32_t> ffn_sizes =
-      fields.get_per_layer("feed_forward_length", c.num_layers, 0);
+      fields.get_per_layer("feed_forward_length", num_blocks, 0);
   const uint32_t window = fields.get_uint("attention.sliding_window").value_or(0);
   for (uint32_t i = 0; i < c.num_layers; ++i) {
     c.layers.push_back({.num_kv_heads = kv_heads[i],

@@ -133,10 +133,11 @@ void TensorNames::drop_prefix() {
 }
 
 bool is_redundant(std::string_view name) {
-  // Buffers of older releases: frequencies, causal masks and their fill value.
-  return name.ends_with("rotary_emb.inv_freq") || name.ends_with(".attn.bias") ||
-         name.ends_with(".attn.masked_bias") || name.ends_with(".attention.bias") ||
-         name.ends_with(".attention.masked_bias");
+  // Drafting layers beside the model; buffers of older releases: frequencies, causal masks and
+  // their fill value.
+  return name.starts_with("mtp.") || name.ends_with("rotary_emb.inv_freq") ||
+         name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
+         name.ends_with(".attention.bias") || name.ends_with(".attention.masked_bias");
 }
 
 }  // namespace wisp::model

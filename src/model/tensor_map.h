@@ -122,7 +122,8 @@ class TensorNames {
   std::string prefix_;  // dropped where a name has it
 };
 
-// Whether a tensor that nobody asked for may be left alone: tables that are computed anyway.
+// Whether a tensor that nobody asked for may be left alone: tables that are computed anyway, and
+// layers that only drafting takes.
 bool is_redundant(std::string_view name);
 
 }  // namespace wisp::model

@@ -193,6 +193,10 @@ void FakeBackend::write_value(backend::PlanHandle, plan::ValueId, std::span<cons
 std::vector<std::byte> FakeBackend::read_value(backend::PlanHandle, plan::ValueId, uint32_t) {
   fail("fake: no values");
 }
+std::vector<float> FakeBackend::read_state(plan::StateId, uint32_t) { fail("fake: no states"); }
+void FakeBackend::write_state(plan::StateId, uint32_t, std::span<const float>) {
+  fail("fake: no states");
+}
 backend::BackendInfo FakeBackend::info() const { return {}; }
 void FakeBackend::set_profiling(bool, backend::Timed) {}
 backend::Profile FakeBackend::take_profile() { return {}; }

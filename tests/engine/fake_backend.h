@@ -46,6 +46,8 @@ class FakeBackend : public backend::Backend {
                    std::span<const std::byte> rows) override;
   std::vector<std::byte> read_value(backend::PlanHandle plan, plan::ValueId value,
                                     uint32_t num_rows) override;
+  std::vector<float> read_state(plan::StateId state, uint32_t row) override;
+  void write_state(plan::StateId state, uint32_t row, std::span<const float> values) override;
   backend::BackendInfo info() const override;
   void set_profiling(bool on, backend::Timed timed) override;
   backend::Profile take_profile() override;

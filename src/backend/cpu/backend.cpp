@@ -56,6 +56,14 @@ class CpuBackend final : public Backend {
                    std::span<const std::byte> rows) override;
   std::vector<std::byte> read_value(PlanHandle handle, plan::ValueId value,
                                     uint32_t num_rows) override;
+  std::vector<float> read_state(plan::StateId state, uint32_t row) override {
+    const std::span<float> values = state_row(state, row);
+    return {values.begin(), values.end()};
+  }
+  void write_state(plan::StateId state, uint32_t row, std::span<const float> values) override {
+    ensure(values.size() == state_row(state, row).size(), "a whole row of a state is written");
+    std::ranges::copy(values, state_row(state, row).begin());
+  }
   BackendInfo info() const override;
   void set_profiling(bool on, Timed timed) override {
     profiling_ = on;
@@ -69,6 +77,11 @@ class CpuBackend final : public Backend {
   Prepared& prepared(PlanHandle handle);
   std::vector<ColumnView> view_columns(const Prepared& prepared, const Step& step) const;
   void copy_states(const Step& step);
+  std::span<float> state_row(plan::StateId state, uint32_t row) const {
+    ensure(plan::index(state) < states_.size() && row < num_states_, "the state has the row");
+    const StateRows& rows = states_[plan::index(state)];
+    return {rows.row(row), rows.width};
+  }
   void run_ops(Prepared& prepared, const Step& step, std::span<const ColumnView> columns,
                size_t begin, size_t end, std::span<const uint32_t> logit_columns,
                StepResult& result);

@@ -1,9 +1,11 @@
 #include "backend/gpu/backend.h"
 
 #include <chrono>
+#include <cstring>
 #include <map>
 #include <optional>
 
+#include "backend/gpu/layout.h"
 #include "backend/gpu/prepared.h"
 #include "backend/gpu/state.h"
 #include "base/error.h"
@@ -58,6 +60,20 @@ class GpuBackend final : public Backend {
     return at(plan).read_value(value, num_rows);
   }
 
+  std::vector<float> read_state(plan::StateId state, uint32_t row) override {
+    const StateRow at = state_row(state, row);
+    std::vector<float> values(at.width);
+    const auto bytes = device().read(*at.buffer, at.offset, values.size() * sizeof(float));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+
+  void write_state(plan::StateId state, uint32_t row, std::span<const float> values) override {
+    const StateRow at = state_row(state, row);
+    ensure(values.size() == at.width, "a whole row of a state is written");
+    device().write(*at.buffer, at.offset, std::as_bytes(values));
+  }
+
   BackendInfo info() const override {
     const gpu::AdapterInfo& adapter = device().adapter();
     BackendInfo info{.kind = "webgpu",
@@ -94,6 +110,19 @@ class GpuBackend final : public Backend {
     PreparedPlan* plan = nullptr;
     PendingStep step;
   };
+  struct StateRow {
+    const gpu::Buffer* buffer = nullptr;
+    uint64_t offset = 0;
+    size_t width = 0;
+  };
+
+  StateRow state_row(plan::StateId state, uint32_t row) const {
+    const size_t i = plan::index(state);
+    ensure(state_ && i < state_->states.size() && row < state_->num_states,
+           "the state has the row");
+    const uint32_t width = state_->resources.states[i].width;
+    return {&state_->states[i], uint64_t{row} * state_stride(width) * sizeof(float), width};
+  }
 
   static std::vector<ProfileRow> rows(const std::vector<gpu::Profiler::Row>& times) {
     std::vector<ProfileRow> out;

@@ -8,14 +8,10 @@
 namespace wisp::model {
 namespace {
 
-void finish(ModelConfig& c) {
-  c.qk_norm = QkNorm::each_head;
-  c.output_gate = true;
-}
-
 // Where there are no layer_types, every full_attention_interval-th layer attends.
 void read_hf(const JsonFields& fields, ModelConfig& c) {
-  finish(c);
+  c.qk_norm = QkNorm::each_head;
+  c.output_gate = true;
   c.norm_weight_offset = 1.0F;
   c.conv_taps = fields.require_uint("linear_conv_kernel_dim");
   c.delta_net = {.num_heads = fields.require_uint("linear_num_value_heads"),
@@ -23,9 +19,11 @@ void read_hf(const JsonFields& fields, ModelConfig& c) {
                  .key_dim = fields.require_uint("linear_key_head_dim"),
                  .value_dim = fields.require_uint("linear_value_head_dim")};
   const uint32_t interval = fields.get_uint("full_attention_interval").value_or(4);
-  if (fields.get_string("mamba_ssm_dtype").value_or("float32") != "float32") {
-    fail("field 'mamba_ssm_dtype': states are kept in float32");
+  if (!fields.get_bool("attn_output_gate").value_or(true)) {
+    fail("field 'attn_output_gate': false is not supported");
   }
+  // States are float32 always, and nothing drafts.
+  fields.pass_over({"mamba_ssm_dtype", "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings"});
   if (fields.has("layer_types")) return;
   if (interval == 0) fail("field 'full_attention_interval' is 0");
   for (uint32_t i = 0; i < c.num_layers; ++i) {
@@ -44,7 +42,8 @@ void read_hf_moe(const JsonFields& fields, ModelConfig& c) {
 
 // The writer adds 1 to the norms. `tiled`: it puts the heads of one key head apart.
 void read_gguf(const GgufFields& fields, ModelConfig& c, bool tiled) {
-  finish(c);
+  c.qk_norm = QkNorm::each_head;
+  c.output_gate = true;
   c.conv_taps = fields.require_uint("ssm.conv_kernel");
   DeltaNetConfig& d = c.delta_net.emplace();
   d.key_dim = fields.require_uint("ssm.state_size");
@@ -52,6 +51,7 @@ void read_gguf(const GgufFields& fields, ModelConfig& c, bool tiled) {
   d.num_heads = fields.require_uint("ssm.time_step_rank");
   d.value_dim = fields.require_uint("ssm.inner_size") / std::max(1U, d.num_heads);
   d.tiled = tiled;
+  c.rope.interleaved_sections = tiled;  // Qwen 3.5
   const std::vector<bool>* recurrent = fields.find_bools("attention.recurrent_layers");
   const std::vector<bool> pattern = fields.get_pattern("full_attention_interval", c.num_layers, 4);
   for (uint32_t i = 0; i < c.num_layers; ++i) {
@@ -81,15 +81,18 @@ std::vector<RoleName> gguf_names() {
           {Role::ffn_norm, "blk.{}.post_attention_norm"}};
 }
 
-constexpr std::string_view kDense = R"({"partial_rotary_factor": 0.25, "head_dim": 256, "linear_conv_kernel_dim": 4,
+constexpr std::string_view kDense =
+    R"({"partial_rotary_factor": 0.25, "head_dim": 256, "linear_conv_kernel_dim": 4,
     "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_num_key_heads": 16,
     "linear_num_value_heads": 32})";
-constexpr std::string_view kExperts = R"({"partial_rotary_factor": 0.25, "head_dim": 256, "linear_conv_kernel_dim": 4,
+constexpr std::string_view kExperts =
+    R"({"partial_rotary_factor": 0.25, "head_dim": 256, "linear_conv_kernel_dim": 4,
     "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_num_key_heads": 16,
     "linear_num_value_heads": 32, "norm_topk_prob": true,
     "moe_intermediate_size": 512, "shared_expert_intermediate_size": 512, "num_experts": 256,
     "num_experts_per_tok": 8})";
-constexpr std::string_view kNextExperts = R"({"partial_rotary_factor": 0.25, "head_dim": 256, "linear_conv_kernel_dim": 4,
+constexpr std::string_view kNextExperts =
+    R"({"partial_rotary_factor": 0.25, "head_dim": 256, "linear_conv_kernel_dim": 4,
     "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_num_key_heads": 16,
     "linear_num_value_heads": 32, "norm_topk_prob": true,
     "moe_intermediate_size": 512, "shared_expert_intermediate_size": 512, "num_experts": 512,
