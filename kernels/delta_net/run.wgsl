@@ -2,6 +2,7 @@
 // invocation has ROWS_EACH rows of one vector of 4 values. The state is read once and written once.
 // Includes: lib/reduce_*. Dispatch: x over parts of heads, y over runs.
 //! include lib/step.wgsl
+//! include lib/softplus.wgsl
 @group(0) @binding(1) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> states: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read> x: array<f32>;
@@ -18,10 +19,6 @@ var<workgroup> query: array<f32, KEY_DIM>;
 var<workgroup> key: array<f32, KEY_DIM>;
 var<workgroup> known: array<vec4<f32>, WORKGROUP_X>;
 var<workgroup> asked: array<vec4<f32>, WORKGROUP_X>;
-
-fn softplus(v: f32) -> f32 {
-  return select(0.0, v, v > 0.0) + log(1.0 + exp(-abs(v)));
-}
 
 @compute @workgroup_size(WORKGROUP_X)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) lid: u32) {

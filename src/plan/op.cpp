@@ -16,14 +16,11 @@ void append(std::vector<Id>& list, const std::optional<Id>& id) {
 
 std::string_view op_kind(const OpBody& body) {
   static constexpr std::array<std::string_view, std::variant_size_v<OpBody>> kNames = {
-      "embed",          "norm",           "add",
-      "quantize",       "linear",         "rope_kv",
-      "latent_kv",      "attention",      "glu",
-      "activate",       "softcap",        "gate",
-      "conv",           "delta_net",      "route",
-      "expert_linear",  "combine",        "stream_match",
-      "stream_predict", "stream_correct", "select_logits",
-      "sample"};
+      "embed",          "norm",          "add",       "quantize",     "linear",
+      "rope_kv",        "latent_kv",     "attention", "glu",          "activate",
+      "softcap",        "gate",          "conv",      "delta_net",    "scan",
+      "route",          "expert_linear", "combine",   "stream_match", "stream_predict",
+      "stream_correct", "select_logits", "sample"};
   return kNames[body.index()];
 }
 
@@ -43,6 +40,9 @@ std::vector<ValueId> inputs(const OpBody& body) {
                         [](const Sample& op) { return std::vector<ValueId>{op.logits}; },
                         [](const Gate& op) {
                           return std::vector<ValueId>{op.x, op.gate};
+                        },
+                        [](const Scan& op) {
+                          return std::vector<ValueId>{op.x, op.dt, op.bc};
                         },
                         [](const DeltaNet& op) {
                           return std::vector<ValueId>{op.x, op.gates};
@@ -158,6 +158,9 @@ std::vector<WeightId> weights(const OpBody& body) {
                           std::vector<WeightId> list;
                           if (op.norm) append(list, op.norm->weight);
                           return list;
+                        },
+                        [](const Scan& op) {
+                          return std::vector<WeightId>{op.rate, op.dt_bias, op.skip};
                         },
                         [](const DeltaNet& op) {
                           return std::vector<WeightId>{op.rate, op.dt_bias};

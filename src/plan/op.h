@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -255,6 +256,32 @@ struct DeltaNet {
 
 inline constexpr uint32_t kMaxDeltaDim = 256;  // of a DeltaNet's keys and values
 
+// Selective scan (Mamba, Gu and Dao 2023; Mamba-2, Dao and Gu 2024): each channel c has a vector h
+// of state_size elements, zeros at position 0. It belongs to head c / (channels / num_heads), which
+// shares B and C with the heads of its group:
+//   dt = softplus(dt[head] + dt_bias[head]), within [dt_min, dt_max]
+//   h = exp(dt * rate[head]) * h + dt * x[c] * B, out[c] = sum(C * h) + skip[head] * x[c]
+struct Scan {
+  ValueId x;         // channels of out's width from element 0 on
+  ValueId dt;        // [num_heads] from dt_offset on
+  ValueId bc;        // B of all groups from b_offset on, C from c_offset on
+  ValueId out;       // [.., channels]
+  StateId state;     // [channels, state_size]
+  WeightId rate;     // f32 [num_heads, state_size], or [num_heads, 1]: the same for all; below 0
+  WeightId dt_bias;  // f32 [num_heads]
+  WeightId skip;     // f32 [num_heads]
+  uint32_t num_heads = 0;
+  uint32_t num_groups = 1;
+  uint32_t state_size = 0;
+  uint32_t dt_offset = 0;
+  uint32_t b_offset = 0;
+  uint32_t c_offset = 0;
+  float dt_min = 0.0F;
+  float dt_max = std::numeric_limits<float>::infinity();
+};
+
+inline constexpr uint32_t kMaxScanState = 256;  // state_size of a Scan
+
 enum class RouterScore : uint8_t { softmax, sigmoid };
 
 // What a group of experts counts: its best expert, or its two best together.
@@ -351,9 +378,10 @@ struct Sample {
   ValueId logits;
 };
 
-using OpBody = std::variant<Embed, Norm, Add, Quantize, Linear, RopeKv, LatentKv, Attention, Glu,
-                            Activate, Softcap, Gate, Conv, DeltaNet, Route, ExpertLinear, Combine,
-                            StreamMatch, StreamPredict, StreamCorrect, SelectLogits, Sample>;
+using OpBody =
+    std::variant<Embed, Norm, Add, Quantize, Linear, RopeKv, LatentKv, Attention, Glu, Activate,
+                 Softcap, Gate, Conv, DeltaNet, Scan, Route, ExpertLinear, Combine, StreamMatch,
+                 StreamPredict, StreamCorrect, SelectLogits, Sample>;
 
 struct Op {
   OpBody body;

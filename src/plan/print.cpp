@@ -162,6 +162,21 @@ struct Printer {
     number("gates_offset", op.gates_offset, 0U);
     if (op.tiled) text += " tiled";
   }
+  void operator()(const Scan& op) {
+    value(op.x);
+    value(op.dt);
+    value(op.bc);
+    state(op.state);
+    weight("rate=", op.rate);
+    weight("dt_bias=", op.dt_bias);
+    weight("skip=", op.skip);
+    text += fmt::format(" heads={} state_size={}", op.num_heads, op.state_size);
+    number("groups", op.num_groups, 1U);
+    number("dt_offset", op.dt_offset, 0U);
+    text += fmt::format(" b_offset={} c_offset={}", op.b_offset, op.c_offset);
+    number("dt_min", op.dt_min, 0.0F);
+    number("dt_max", op.dt_max, std::numeric_limits<float>::infinity());
+  }
   void operator()(const Route& op) {
     value(op.logits);
     text += fmt::format(" {} top_k={}", op.score == RouterScore::softmax ? "softmax" : "sigmoid",

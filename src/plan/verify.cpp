@@ -425,6 +425,35 @@ class Verifier {
     expect_state(op.state, values * op.key_dim);
   }
 
+  void check_op(const Scan& op) {
+    for (const ValueId id : {op.x, op.dt, op.bc, op.out}) expect_f32(id);
+    const uint32_t channels = (*this)[op.out].width;
+    if (op.num_heads == 0 || channels % op.num_heads != 0) {
+      fail("{} channels of {} heads", channels, op.num_heads);
+    }
+    if (op.num_groups == 0 || op.num_heads % op.num_groups != 0) {
+      fail("{} heads of {} groups", op.num_heads, op.num_groups);
+    }
+    if (op.state_size == 0 || op.state_size > kMaxScanState) {
+      fail("state_size is {}, expected 1 to {}", op.state_size, kMaxScanState);
+    }
+    if (!(op.dt_min <= op.dt_max)) fail("dt from {} to {}", op.dt_min, op.dt_max);
+    const uint64_t group = uint64_t{op.num_groups} * op.state_size;
+    expect_part(op.x, 0, channels);
+    expect_part(op.dt, op.dt_offset, op.num_heads);
+    expect_part(op.bc, op.b_offset, group);
+    expect_part(op.bc, op.c_offset, group);
+    const Weight& rate = weight(op.rate);
+    if (rate.dtype != formats::DType::F32 || rate.rows != op.num_heads ||
+        (rate.cols != 1 && rate.cols != op.state_size)) {
+      fail("{} is {}[{}, {}], expected F32[{}, 1 or {}]", rate.name,
+           formats::dtype_name(rate.dtype), rate.rows, rate.cols, op.num_heads, op.state_size);
+    }
+    expect_vector(op.dt_bias, op.num_heads, "dt_bias");
+    expect_vector(op.skip, op.num_heads, "skip");
+    expect_state(op.state, uint64_t{channels} * op.state_size);
+  }
+
   // Elements of a row from `offset` on.
   void expect_part(ValueId id, uint32_t offset, uint64_t width) const {
     if (uint64_t{offset} + width > (*this)[id].width) {

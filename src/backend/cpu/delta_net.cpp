@@ -39,8 +39,7 @@ void read_inputs(const OpContext& context, const plan::DeltaNet& op, size_t colu
   scaled(x + keys + key, op.key_dim, 1.0F, in.k);
   in.v = x + 2 * keys + size_t{head} * op.value_dim;
   const float a = gates[op.num_heads + head] + context.vector(op.dt_bias)[head];
-  const float soft = (a > 0.0F ? a : 0.0F) + std::log1p(std::exp(-std::fabs(a)));
-  in.decay = std::exp(context.vector(op.rate)[head] * soft);
+  in.decay = std::exp(context.vector(op.rate)[head] * softplus(a));
   in.beta = 1.0F / (1.0F + std::exp(-gates[head]));
 }
 

@@ -23,6 +23,7 @@ void run_activate(const OpContext& context, const plan::Activate& op);
 void run_gate(const OpContext& context, const plan::Gate& op);
 void run_conv(const OpContext& context, const plan::Conv& op);
 void run_delta_net(const OpContext& context, const plan::DeltaNet& op);
+void run_scan(const OpContext& context, const plan::Scan& op);
 void run_route(const OpContext& context, const plan::Route& op);
 void run_expert_linear(const OpContext& context, const plan::ExpertLinear& op);
 void run_combine(const OpContext& context, const plan::Combine& op);
@@ -31,6 +32,9 @@ void run_stream_predict(const OpContext& context, const plan::StreamPredict& op)
 void run_stream_correct(const OpContext& context, const plan::StreamCorrect& op);
 void run_softcap(const OpContext& context, const plan::Softcap& op);
 void run_select_logits(const OpContext& context, const plan::SelectLogits& op);
+
+// log(1 + exp(v)).
+float softplus(float v);
 
 // out[i] = act(x[i]) of n elements; x may be out.
 void activate_row(plan::Activation activation, const float* x, float* out, size_t n);

@@ -150,6 +150,8 @@ std::vector<KernelUse> choose_op(const plan::Conv& op, plan::KernelClass kernel_
                                  const ChooseContext& c);
 std::vector<KernelUse> choose_op(const plan::DeltaNet& op, plan::KernelClass kernel_class,
                                  const ChooseContext& c);
+std::vector<KernelUse> choose_op(const plan::Scan& op, plan::KernelClass kernel_class,
+                                 const ChooseContext& c);
 std::vector<KernelUse> choose_op(const plan::Sample& op, plan::KernelClass kernel_class,
                                  const ChooseContext& c);
 

@@ -1,10 +1,15 @@
-// Kernels of Conv and DeltaNet, and of copies of states.
+// Kernels of Conv, DeltaNet and Scan, and of copies of states.
 #include "backend/gpu/choose_common.h"
 
 namespace wisp::backend::webgpu {
 namespace {
 
 constexpr uint32_t kWorkgroup = 64;
+
+// Words from one row of an f32 table to the next.
+uint32_t row_words(uint32_t cols) {
+  return row_vectors(weight_layout(formats::DType::F32), cols) * 4;
+}
 
 // A part of a row that kernels read as vectors.
 uint32_t vectors(uint32_t elements, std::string_view what) {
@@ -101,6 +106,48 @@ std::vector<KernelUse> choose_op(const plan::DeltaNet& op, plan::KernelClass,
                   value_binding("gates", op.gates),
                   table_binding(c, "rate", op.rate),
                   table_binding(c, "dt_bias", op.dt_bias),
+                  {"runs", Bound::runs}};
+  return {std::move(use)};
+}
+
+std::vector<KernelUse> choose_op(const plan::Scan& op, plan::KernelClass, const ChooseContext& c) {
+  constexpr uint32_t kInvocations = 128;
+  const uint32_t channels = c.plan[op.out].width;
+  const uint32_t team = team_size(c.capabilities, op.state_size);
+  KernelUse use;
+  use.spec = {.label = "scan", .file = "scan/run.wgsl"};
+  use.spec.workgroup_size = {kInvocations, 1, 1};
+  add_reduce(use.spec, c.capabilities, team);
+  auto& constants = use.spec.constants;
+  constants.emplace_back("LOGIT_ROWS", false);
+  constants.emplace_back("CHANNELS", channels);
+  constants.emplace_back("HEADS", op.num_heads);
+  constants.emplace_back("GROUPS", op.num_groups);
+  constants.emplace_back("STATE_SIZE", op.state_size);
+  constants.emplace_back("EACH", div_up(op.state_size, team));
+  constants.emplace_back("STATE_STRIDE", state_stride(channels * op.state_size));
+  constants.emplace_back("ONE_RATE", weight(c, op.rate).cols == 1);
+  constants.emplace_back("RATE_STRIDE", row_words(weight(c, op.rate).cols));
+  constants.emplace_back("X_STRIDE", value_stride(c.plan[op.x]));
+  constants.emplace_back("DT_STRIDE", value_stride(c.plan[op.dt]));
+  constants.emplace_back("DT_OFFSET", op.dt_offset);
+  constants.emplace_back("BC_STRIDE", value_stride(c.plan[op.bc]));
+  constants.emplace_back("B_OFFSET", op.b_offset);
+  constants.emplace_back("C_OFFSET", op.c_offset);
+  constants.emplace_back("OUT_STRIDE", value_stride(c.plan[op.out]));
+  constants.emplace_back("DT_MIN", op.dt_min);
+  constants.emplace_back("DT_MAX", std::min(op.dt_max, std::numeric_limits<float>::max()));
+  use.grid.x = div_up(channels, kInvocations / team);
+  use.grid.y = GridY::runs;
+  use.bindings = {{"step_info", Bound::step},
+                  value_binding("out", op.out),
+                  {"states", Bound::states, plan::index(op.state)},
+                  value_binding("x", op.x),
+                  value_binding("dt", op.dt),
+                  value_binding("bc", op.bc),
+                  table_binding(c, "rate", op.rate),
+                  table_binding(c, "dt_bias", op.dt_bias),
+                  table_binding(c, "skip", op.skip),
                   {"runs", Bound::runs}};
   return {std::move(use)};
 }

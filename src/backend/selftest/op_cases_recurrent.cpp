@@ -128,6 +128,49 @@ void add_delta_net(std::vector<OpCase>& cases, KernelClass kernel_class, const D
   cases.push_back(std::move(b.result()));
 }
 
+struct ScanShape {
+  uint32_t channels = 0;
+  uint32_t heads = 0;
+  uint32_t groups = 1;
+  uint32_t state_size = 0;
+  bool one_rate = false;
+  bool limits = false;
+};
+
+void add_scan(std::vector<OpCase>& cases, KernelClass kernel_class, const ScanShape& shape) {
+  const bool prefill = kernel_class == KernelClass::prefill;
+  CaseBuilder b(
+      fmt::format("scan_{}_{}_{}_{}x{}{}", prefill ? "prefill" : "decode", shape.heads,
+                  shape.groups, shape.channels, shape.state_size, shape.limits ? "_limits" : ""),
+      kernel_class, {});
+  const uint32_t group = shape.groups * shape.state_size;
+  const uint32_t rates = shape.one_rate ? 1 : shape.state_size;
+  std::vector<float> rate = random_floats(b.random(), size_t{shape.heads} * rates, 2.0F);
+  for (float& v : rate) v -= 2.1F;
+  plan::Scan op{.x = b.input("x", shape.channels + 5),
+                .dt = b.input("dt", shape.heads + 3, plan::ValueType::f32, 3.0F),
+                .bc = b.input("bc", 2 * group + 1),
+                .out = b.value("out", shape.channels),
+                .state = b.state(shape.channels * shape.state_size),
+                .rate = b.weight("rate", shape.heads, rates, rate),
+                .dt_bias = b.weight("dt_bias", formats::DType::F32, 1, shape.heads, 6.0F),
+                .skip = b.weight("skip", formats::DType::F32, 1, shape.heads),
+                .num_heads = shape.heads,
+                .num_groups = shape.groups,
+                .state_size = shape.state_size,
+                .dt_offset = 3,
+                .b_offset = 1,
+                .c_offset = 1 + group};
+  if (shape.limits) {
+    op.dt_min = 0.1F;
+    op.dt_max = 1.5F;
+  }
+  b.op(op);
+  b.output(op.out, 1e-5);
+  add_steps(b);
+  cases.push_back(std::move(b.result()));
+}
+
 }  // namespace
 
 void add_recurrent_cases(std::vector<OpCase>& cases) {
@@ -139,6 +182,17 @@ void add_recurrent_cases(std::vector<OpCase>& cases) {
     add_conv(cases, kernel_class, {.channels = 4, .taps = 2});
     add_conv_projection(cases, kernel_class);
     add_delta_net(cases, kernel_class, {4, 2, 16, 16});
+    add_scan(cases, kernel_class, {.channels = 70, .heads = 70, .state_size = 16});
+    add_scan(cases, kernel_class, {.channels = 6, .heads = 6, .state_size = 3});
+    add_scan(cases, kernel_class,
+             {.channels = 64, .heads = 4, .groups = 2, .state_size = 128, .one_rate = true});
+    add_scan(cases, kernel_class,
+             {.channels = 24,
+              .heads = 3,
+              .groups = 3,
+              .state_size = 250,
+              .one_rate = true,
+              .limits = true});
     add_delta_net(cases, kernel_class, {6, 2, 8, 8, true});
     add_delta_net(cases, kernel_class, {3, 3, 10, 4});
     add_delta_net(cases, kernel_class, {2, 1, 128, 128});

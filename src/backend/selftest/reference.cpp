@@ -439,6 +439,12 @@ class Reference {
                                      at(op.dt_bias)[0], at(op.state));
   }
 
+  void apply(const plan::Scan& op) {
+    const ScanInputs in{at(op.x),    at(op.dt),         at(op.bc),
+                        at(op.rate), at(op.dt_bias)[0], at(op.skip)[0]};
+    at(op.out) = scan_reference(op, step_->columns, case_.plan[op.out].width, in, at(op.state));
+  }
+
   void apply(const plan::SelectLogits& op) {
     Matrix rows;
     for (const uint32_t column : step_->logit_columns) rows.push_back(at(op.x)[column]);

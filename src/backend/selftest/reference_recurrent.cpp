@@ -50,6 +50,8 @@ Matrix conv_reference(const plan::Conv& op, std::span<const Column> columns, con
 
 namespace {
 
+double softplus(double v) { return std::max(v, 0.0) + std::log1p(std::exp(-std::fabs(v))); }
+
 // x / sqrt(sum of squares + 1e-6) * scale.
 std::vector<double> unit(const double* x, size_t n, double scale) {
   double squares = 1e-6;
@@ -95,9 +97,33 @@ Matrix delta_net_reference(const plan::DeltaNet& op, std::span<const Column> col
       const std::span v(&x[c][2 * keys + h * op.value_dim], op.value_dim);
       const double b = gates[c][op.gates_offset + h];
       const double a = gates[c][op.gates_offset + op.num_heads + h] + dt_bias[h];
-      const double soft = std::max(a, 0.0) + std::log1p(std::exp(-std::fabs(a)));
-      delta_step(q, k, v, std::exp(rate[h] * soft), 1.0 / (1.0 + std::exp(-b)),
+      delta_step(q, k, v, std::exp(rate[h] * softplus(a)), 1.0 / (1.0 + std::exp(-b)),
                  &state[h * op.key_dim * op.value_dim], &row[h * op.value_dim]);
+    }
+  }
+  return out;
+}
+
+Matrix scan_reference(const plan::Scan& op, std::span<const Column> columns, uint32_t channels,
+                      const ScanInputs& in, Matrix& states) {
+  const uint32_t share = channels / op.num_heads;
+  Matrix out;
+  for (size_t c = 0; c < columns.size(); ++c) {
+    std::vector<double>& state = states[columns[c].slot];
+    if (columns[c].position == 0) std::fill(state.begin(), state.end(), 0.0);
+    std::vector<double>& row = out.emplace_back(channels);
+    for (uint32_t i = 0; i < channels; ++i) {
+      const uint32_t head = i / share;
+      const uint32_t group = head / (op.num_heads / op.num_groups) * op.state_size;
+      const double dt = std::clamp<double>(
+          softplus(in.dt[c][op.dt_offset + head] + in.dt_bias[head]), op.dt_min, op.dt_max);
+      row[i] = in.skip[head] * in.x[c][i];
+      for (uint32_t n = 0; n < op.state_size; ++n) {
+        const double rate = in.rate[head][in.rate[head].size() == 1 ? 0 : n];
+        double& h = state[i * op.state_size + n];
+        h = std::exp(dt * rate) * h + dt * in.x[c][i] * in.bc[c][op.b_offset + group + n];
+        row[i] += in.bc[c][op.c_offset + group + n] * h;
+      }
     }
   }
   return out;

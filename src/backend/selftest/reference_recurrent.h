@@ -23,4 +23,16 @@ Matrix delta_net_reference(const plan::DeltaNet& op, std::span<const Column> col
                            const Matrix& x, const Matrix& gates, const std::vector<double>& rate,
                            const std::vector<double>& dt_bias, Matrix& states);
 
+// What a scan's reference reads beside its state.
+struct ScanInputs {
+  const Matrix& x;
+  const Matrix& dt;
+  const Matrix& bc;
+  const Matrix& rate;
+  const std::vector<double>& dt_bias;
+  const std::vector<double>& skip;
+};
+Matrix scan_reference(const plan::Scan& op, std::span<const Column> columns, uint32_t channels,
+                      const ScanInputs& in, Matrix& states);
+
 }  // namespace wisp::backend::selftest
