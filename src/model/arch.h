@@ -20,6 +20,7 @@ struct Arch {
   // Tensors that are not called as tensor_map.cpp has them.
   std::vector<RoleName> hf_names = {};
   std::vector<RoleName> gguf_names = {};
+  bool attention = true;       // false: no layer attends, and nothing says how many heads there are
   bool windows = true;         // config.json's sliding_window means something in this family
   bool single_layers = false;  // likewise per_layer_config
   // A JSON object of what config.json leaves out where it has the usual value.

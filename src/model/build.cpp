@@ -154,16 +154,14 @@ class Builder : MixerWriter {
     const Residual residual = model_.config.residual;
     const std::string prefix = fmt::format("layer.{}.", index);
     if (w.streams) x = predict_streams(x, *w.streams, prefix + "predict");
-    if (l.mixer == Mixer::none) {
-      return add_projected(
-          x,
-          ffn(norm(x, w.ffn_norm, prefix + "ffn.norm"), w.up, l.intermediate_size, prefix + "ffn."),
-          w.down_proj, w.ffn_post_norm, prefix + "ffn.down");
+    ValueId normed = x;
+    ValueId sum = x;
+    if (l.mixer != Mixer::none) {
+      normed = norm(x, w.attention_norm, prefix + "attn.norm");
+      const ValueId mixed =
+          norm(mix(normed, index, prefix), w.attention_sub_norm, prefix + "attn.sub_norm");
+      sum = add_projected(x, mixed, w.o_proj, w.attention_post_norm, prefix + "attn.o");
     }
-    const ValueId normed = norm(x, w.attention_norm, prefix + "attn.norm");
-    const ValueId mixed =
-        norm(mix(normed, index, prefix), w.attention_sub_norm, prefix + "attn.sub_norm");
-    ValueId sum = add_projected(x, mixed, w.o_proj, w.attention_post_norm, prefix + "attn.o");
     if (!l.network) return sum;
     if (w.laurel) sum = mean_power(sum, laurel(normed, *w.laurel, prefix + "laurel"), prefix);
     const ValueId ffn_x =
@@ -193,6 +191,7 @@ class Builder : MixerWriter {
     const LayerWeights& w = model_.layers[index];
     if (w.short_conv) return short_conv(x, w, prefix);
     if (w.delta_net) return delta_net(x, w, prefix);
+    if (w.scan) return scan(x, w, prefix);
     return w.latent ? latent_attention(x, index, prefix) : attention(x, index, prefix);
   }
 

@@ -120,6 +120,24 @@ void check_rope(const RopeConfig& rope) {
   }
 }
 
+void check_scan(const ScanConfig& s, uint32_t taps) {
+  if (taps < 2 || taps > plan::kMaxTaps) {
+    fail("convolutions of {} taps, expected 2 to {}", taps, plan::kMaxTaps);
+  }
+  expect_range("scan_inner_size", s.inner_size, kMaxDim);
+  expect_range("scan_heads", s.num_heads, kMaxDim);
+  expect_range("scan_groups", s.num_groups, 4096);
+  expect_range("scan_state_size", s.state_size, plan::kMaxScanState);
+  if (s.dt_rank > kMaxDim) fail("time_step_rank is {}", s.dt_rank);
+  if (s.inner_size % s.num_heads != 0 || s.num_heads % s.num_groups != 0) {
+    fail("{} channels of {} heads of {} groups", s.inner_size, s.num_heads, s.num_groups);
+  }
+  if (s.norm_group != 0 && s.inner_size % s.norm_group != 0) {
+    fail("norms over {} of {} channels", s.norm_group, s.inner_size);
+  }
+  if (!(s.dt_min <= s.dt_max)) fail("time_step_limit is {} to {}", s.dt_min, s.dt_max);
+}
+
 void check_mixer(const LayerConfig& layer, const ModelConfig& c) {
   if (layer.mixer == Mixer::short_conv && (c.conv_taps < 2 || c.conv_taps > plan::kMaxTaps)) {
     fail("convolutions of {} taps, expected 2 to {}", c.conv_taps, plan::kMaxTaps);
@@ -137,6 +155,10 @@ void check_mixer(const LayerConfig& layer, const ModelConfig& c) {
       fail("delta_net_heads {} is not a multiple of delta_net_key_heads {}", d.num_heads,
            d.num_key_heads);
     }
+  }
+  if (layer.mixer == Mixer::scan) {
+    if (!c.scan) fail("layers with a scan that the family does not have");
+    check_scan(*c.scan, c.conv_taps);
   }
   if (layer.mixer == Mixer::none && !layer.network) fail("a layer has no mixer and no network");
 }
@@ -180,8 +202,8 @@ std::string_view layer_rope_name(LayerRope rope) {
 }
 
 std::string_view mixer_name(Mixer mixer) {
-  static constexpr std::array<std::string_view, 4> kNames = {"attention", "short convolution",
-                                                             "gated DeltaNet", "none"};
+  static constexpr std::array<std::string_view, 5> kNames = {
+      "attention", "short convolution", "gated DeltaNet", "selective scan", "none"};
   return kNames[static_cast<size_t>(mixer)];
 }
 
@@ -215,10 +237,12 @@ void check(const ModelConfig& c) {
   expect_range("vocab_size", c.vocab_size, kMaxDim);
   expect_range("hidden_size", c.hidden_size, kMaxDim);
   expect_range("num_layers", c.num_layers, kMaxLayers);
-  expect_range("num_heads", c.num_heads, 4096);
+  if (std::ranges::find(c.layers, Mixer::attention, &LayerConfig::mixer) != c.layers.end()) {
+    expect_range("num_heads", c.num_heads, 4096);
+    expect_finite("attention_scale", c.attention_scale);
+  }
   expect_range("max_position_embeddings", c.max_position_embeddings, kMaxContext);
   expect_none_or_positive("norm_eps", c.norm_eps);
-  expect_finite("attention_scale", c.attention_scale);
   expect_finite("embedding_scale", c.embedding_scale);
   expect_finite("residual_scale", c.residual_scale);
   expect_finite("logit_scale", c.logit_scale);
@@ -227,7 +251,11 @@ void check(const ModelConfig& c) {
   expect_none_or_positive("logit_softcap", c.logit_softcap);
   expect_none_or_positive("qkv_clip", c.qkv_clip);
   if (c.experts) check_experts(*c.experts);
-  check_rope(c.rope);
+  if (std::ranges::any_of(c.layers, [](const LayerConfig& layer) {
+        return layer.mixer == Mixer::attention && layer.rope != LayerRope::none;
+      })) {
+    check_rope(c.rope);
+  }
   if (c.local_rope) check_rope(*c.local_rope);
   if (c.query_scale_beta != 0.0F && c.query_scale_context == 0) {
     fail("query scaling needs original_max_position_embeddings");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,6 +49,7 @@ enum class Mixer : uint8_t {
   attention,
   short_conv,  // a gated convolution (LFM2)
   delta_net,   // a convolution, then Gated DeltaNet (plan::DeltaNet)
+  scan,        // a convolution, then a selective scan (plan::Scan): Mamba
   none,        // the layer is a network alone
 };
 
@@ -124,6 +126,24 @@ struct DeltaNetConfig {
   uint32_t channels() const { return 2 * num_key_heads * key_dim + values(); }  // convolved
 };
 
+// A selective scan (plan::Scan).
+struct ScanConfig {
+  uint32_t inner_size = 0;  // channels
+  uint32_t num_heads = 0;   // as many in Mamba
+  uint32_t num_groups = 1;
+  uint32_t state_size = 0;
+  // Of the projections between which each channel's dt comes of the convolved ones, as B and C do
+  // (Mamba); 0: dt, B and C come of the layer's input (Mamba-2).
+  uint32_t dt_rank = 0;
+  float dt_min = 0.0F;
+  float dt_max = std::numeric_limits<float>::infinity();
+  uint32_t norm_group = 0;  // of the norm behind the gate; 0: none
+
+  uint32_t channels() const {  // convolved
+    return inner_size + (dt_rank == 0 ? 2 * num_groups * state_size : 0);
+  }
+};
+
 // A residual of several streams (AltUp, see plan::StreamMatch), of which layers work on the first.
 // Layers then have embeddings of their own, which are added to the others.
 struct StreamsConfig {
@@ -183,8 +203,10 @@ struct ModelConfig {
   std::optional<LatentConfig> latent;
   std::optional<StreamsConfig> streams;
   std::optional<DeltaNetConfig> delta_net;
+  std::optional<ScanConfig> scan;
   uint32_t conv_taps = 0;         // of convolutions along the sequence
   std::optional<bool> conv_bias;  // of them and, in layers of their own, their projections
+  std::optional<bool> scan_bias;  // of a scan's projections
   uint32_t laurel_rank = 0;       // of a projection of low rank beside attention (LAuReL); 0: none
   bool attention_sinks = false;   // a score for each head that takes part in the softmax
   bool transposed = false;        // projections are stored [columns, rows]
@@ -230,14 +252,14 @@ void visit_fields(const ModelConfig& c, Visit&& visit) {
   visit("hidden_size", c.hidden_size);
   visit_shared("intermediate_size", &LayerConfig::intermediate_size);
   visit("num_layers", c.num_layers);
-  visit("num_heads", c.num_heads);
+  if (c.num_heads != 0) visit("num_heads", c.num_heads);
   visit_shared("num_kv_heads", &LayerConfig::num_kv_heads);
   visit_shared("head_dim", &LayerConfig::head_dim);
   visit("max_position_embeddings", c.max_position_embeddings);
   visit("norm", norm_name(c.norm));
   visit("norm_eps", c.norm_eps);
   visit("tie_word_embeddings", c.tie_word_embeddings);
-  visit("attention_scale", c.attention_scale);
+  if (c.num_heads != 0) visit("attention_scale", c.attention_scale);
   if (c.attention_softcap != 0.0F) visit("attention_softcap", c.attention_softcap);
   if (c.logit_softcap != 0.0F) visit("logit_softcap", c.logit_softcap);
   if (c.embedding_scale != 1.0F) visit("embedding_scale", c.embedding_scale);
@@ -252,6 +274,12 @@ void visit_fields(const ModelConfig& c, Visit&& visit) {
     visit("delta_net_key_dim", c.delta_net->key_dim);
     visit("delta_net_value_dim", c.delta_net->value_dim);
   }
+  if (c.scan) {
+    visit("scan_inner_size", c.scan->inner_size);
+    visit("scan_heads", c.scan->num_heads);
+    visit("scan_groups", c.scan->num_groups);
+    visit("scan_state_size", c.scan->state_size);
+  }
   if (c.logit_scale != 1.0F) visit("logit_scale", c.logit_scale);
   if (c.qkv_clip != 0.0F) visit("qkv_clip", c.qkv_clip);
   if (c.latent) {
@@ -264,9 +292,11 @@ void visit_fields(const ModelConfig& c, Visit&& visit) {
     visit("expert_intermediate_size", c.experts->intermediate_size);
     visit("shared_intermediate_size", c.experts->shared_intermediate_size);
   }
-  visit("rope_theta", c.rope.theta);
-  visit("rotary_dim", c.rope.rotary_dim);
-  visit("rope_scaling", scaling_name(c.rope.scaling));
+  if (c.rope.rotary_dim != 0) {
+    visit("rope_theta", c.rope.theta);
+    visit("rotary_dim", c.rope.rotary_dim);
+    visit("rope_scaling", scaling_name(c.rope.scaling));
+  }
   if (c.rope.scaling != RopeScaling::none) {
     visit("rope_factor", c.rope.factor);
     visit("rope_original_context", c.rope.original_context);

@@ -166,13 +166,17 @@ uint32_t GgufFields::require_uint(std::string_view key) const {
   return *value;
 }
 
-ModelConfig read_gguf_config(const GgufFields& fields) {
+ModelConfig read_gguf_config(const GgufFields& fields, bool attention) {
   ModelConfig c;
   c.vocab_size = fields.get_uint("vocab_size").value_or(0);
   c.hidden_size = fields.require_uint("embedding_length");
   c.num_layers = fields.require_uint("block_count");
-  c.num_heads = fields.require_uint("attention.head_count");
-  if (c.num_heads == 0) fail("metadata key '{}.attention.head_count' is 0", fields.arch());
+  // Without attention files say 0 heads, or nothing.
+  c.num_heads = attention ? fields.require_uint("attention.head_count")
+                          : fields.get_uint("attention.head_count").value_or(0);
+  if (attention == (c.num_heads == 0)) {
+    fail("metadata key '{}.attention.head_count' is {}", fields.arch(), c.num_heads);
+  }
   if (c.num_layers > 4096) fail("metadata key '{}.block_count' is {}", fields.arch(), c.num_layers);
   const uint32_t num_blocks = c.num_layers;
   c.num_extra_layers = fields.get_uint("nextn_predict_layers").value_or(0);
@@ -182,7 +186,7 @@ ModelConfig read_gguf_config(const GgufFields& fields) {
   }
   c.num_layers -= c.num_extra_layers;
   const uint32_t head_dim =
-      fields.get_uint("attention.key_length").value_or(c.hidden_size / c.num_heads);
+      fields.get_uint("attention.key_length").value_or(c.hidden_size / std::max(1U, c.num_heads));
   const uint32_t value_dim = fields.get_uint("attention.value_length").value_or(head_dim);
   if (value_dim != head_dim && fields.get_uint("attention.kv_lora_rank").value_or(0) == 0) {
     fail("{}.attention.value_length {} differs from the key length {}: not supported",
@@ -196,7 +200,7 @@ ModelConfig read_gguf_config(const GgufFields& fields) {
   c.attention_scale =
       static_cast<float>(get_nonzero(fields, "attention.scale")
                              .value_or(1.0 / std::sqrt(static_cast<double>(head_dim))));
-  read_rope(fields, head_dim, c);
+  if (attention) read_rope(fields, head_dim, c);
   const std::vector<uint32_t> kv_heads =
       fields.get_per_layer("attention.head_count_kv", num_blocks, c.num_heads);
   const std::vector<uint32_t> ffn_sizes =

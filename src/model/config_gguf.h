@@ -50,7 +50,7 @@ class GgufFields {
 
 // Fills what all decoder families share, but for vocab_size where the file does not give it (0
 // then: the embedding table's rows decide). Throws Error naming the key.
-ModelConfig read_gguf_config(const GgufFields& fields);
+ModelConfig read_gguf_config(const GgufFields& fields, bool attention = true);
 
 // How many experts there are, and of what size; the family adds how they are chosen.
 void read_gguf_experts(const GgufFields& fields, ModelConfig& config);

@@ -149,13 +149,21 @@ uint32_t layer_number(std::string_view text, uint32_t num_layers) {
   return number;
 }
 
+// Some configs only list what each layer is.
+uint32_t read_num_layers(const JsonFields& fields) {
+  const std::string_view key = fields.first_of({"num_hidden_layers", "n_layer"});
+  const json* kinds = fields.find("layers_block_type");
+  if (fields.has(key) || kinds == nullptr || !kinds->is_array()) return fields.require_uint(key);
+  return static_cast<uint32_t>(std::min<size_t>(kinds->size(), UINT32_MAX));
+}
+
 }  // namespace
 
 json read_json(const std::filesystem::path& path) {
   return formats::parse_json_object<json>(read_text(path, size_t{64} << 20), path.string());
 }
 
-ModelConfig read_hf_config(const JsonFields& fields) {
+ModelConfig read_hf_config(const JsonFields& fields, bool attention) {
   ModelConfig c;
   if (const json* quantisation = fields.find("quantization_config")) {
     const json* method = quantisation->is_object() && quantisation->contains("quant_method")
@@ -165,11 +173,14 @@ ModelConfig read_hf_config(const JsonFields& fields) {
   }
   c.vocab_size = fields.require_uint("vocab_size");
   c.hidden_size = fields.require_uint(fields.first_of({"hidden_size", "n_embd"}));
-  c.num_layers = fields.require_uint(fields.first_of({"num_hidden_layers", "n_layer"}));
-  c.num_heads = fields.require_uint(fields.first_of({"num_attention_heads", "n_head"}));
-  if (c.num_heads == 0) fail("field 'num_attention_heads' is 0");
+  c.num_layers = read_num_layers(fields);
   if (c.num_layers > 4096) fail("field 'num_hidden_layers' is {}", c.num_layers);
-  const uint32_t head_dim = fields.get_uint("head_dim").value_or(c.hidden_size / c.num_heads);
+  uint32_t head_dim = 0;
+  if (attention) {
+    c.num_heads = fields.require_uint(fields.first_of({"num_attention_heads", "n_head"}));
+    if (c.num_heads == 0) fail("field 'num_attention_heads' is 0");
+    head_dim = fields.get_uint("head_dim").value_or(c.hidden_size / c.num_heads);
+  }
   c.max_position_embeddings =
       fields.get_uint(fields.first_of({"max_position_embeddings", "n_positions"})).value_or(2048);
   c.norm_eps =
@@ -186,7 +197,7 @@ ModelConfig read_hf_config(const JsonFields& fields) {
   c.attention_scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
   c.num_extra_layers = fields.get_uint("num_nextn_predict_layers").value_or(0);
   if (c.num_extra_layers > 64) fail("field 'num_nextn_predict_layers' is {}", c.num_extra_layers);
-  read_rope(fields, head_dim, c);
+  if (attention) read_rope(fields, head_dim, c);
   read_layers(fields, head_dim, c);
   return c;
 }

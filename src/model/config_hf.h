@@ -13,9 +13,9 @@ namespace wisp::model {
 // The parsed file. Throws Error for anything but one JSON object.
 nlohmann::json read_json(const std::filesystem::path& path);
 
-// Fills what all decoder families share; a family's hook adds the rest. Throws Error naming the
-// field.
-ModelConfig read_hf_config(const JsonFields& fields);
+// Fills what all decoder families share, without `attention` those that do not attend; a family's
+// hook adds the rest. Throws Error naming the field.
+ModelConfig read_hf_config(const JsonFields& fields, bool attention = true);
 
 // per_layer_config: the sizes that single layers have otherwise, by their numbers.
 void read_hf_single_layers(const JsonFields& fields, ModelConfig& config);

@@ -1,6 +1,7 @@
 #include "model/json_fields.h"
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -117,6 +118,20 @@ std::vector<uint32_t> JsonFields::get_per_layer(std::string_view key, uint32_t n
          result.size(), num_layers);
   }
   return result;
+}
+
+std::vector<double> JsonFields::get_limits(std::string_view key) const {
+  const json* value = find(key);
+  if (value == nullptr) return {};
+  if (!value->is_array() || value->size() != 2 || !(*value)[0].is_number()) {
+    fail_expected(key, "two numbers", *value);
+  }
+  const json& last = (*value)[1];
+  if (last.is_number()) return {(*value)[0].get<double>(), last.get<double>()};
+  const bool infinite = last.is_null() || last == "inf" || last == "Infinity" ||
+                        last == json{{"__float__", "Infinity"}};
+  if (!infinite) fail_expected(key, "two numbers", *value);
+  return {(*value)[0].get<double>(), std::numeric_limits<double>::infinity()};
 }
 
 uint32_t JsonFields::require_uint(std::string_view key) const {

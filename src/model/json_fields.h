@@ -29,6 +29,9 @@ class JsonFields {
   std::optional<std::string> get_string(std::string_view key) const;
   std::vector<uint32_t> get_uints(std::string_view key) const;  // empty: absent
   std::vector<double> get_numbers(std::string_view key) const;  // empty: absent
+  // Two numbers, of which the second may be infinite: null, or an object or a text that says so;
+  // empty: absent.
+  std::vector<double> get_limits(std::string_view key) const;
   // A number for each layer: a list has them, one number holds for all, none is `usual`.
   std::vector<uint32_t> get_per_layer(std::string_view key, uint32_t num_layers,
                                       uint32_t usual) const;

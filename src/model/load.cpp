@@ -36,7 +36,7 @@ ModelConfig read_config_hf(const formats::Checkpoint& checkpoint) {
     const Arch& arch = arch_for_hf(*type);
     const nlohmann::json whole = with_defaults(arch, json);
     const JsonFields all(whole);
-    ModelConfig config = read_hf_config(all);
+    ModelConfig config = read_hf_config(all, arch.attention);
     config.family = arch.name;
     if (!arch.windows) {
       for (LayerConfig& layer : config.layers) layer.window = 0;
@@ -75,7 +75,7 @@ ModelConfig read_config_gguf(const formats::Checkpoint& checkpoint) {
     if (name == nullptr) fail("metadata key 'general.architecture' is missing");
     const Arch& arch = arch_for_gguf(*name);
     const GgufFields fields(checkpoint.metadata(), *name);
-    ModelConfig config = read_gguf_config(fields);
+    ModelConfig config = read_gguf_config(fields, arch.attention);
     config.family = arch.name;
     if (arch.from_gguf != nullptr) arch.from_gguf(fields, config);
     fields.refuse_unread(arch.name);

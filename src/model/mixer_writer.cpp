@@ -62,4 +62,63 @@ plan::ValueId MixerWriter::delta_net(ValueId x, const LayerWeights& w, const std
   return gated;
 }
 
+// The convolution, the scan, then z gates what it gives and a norm may follow.
+plan::ValueId MixerWriter::scan(ValueId x, const LayerWeights& w, const std::string& prefix) {
+  const ScanConfig& s = *model_.config.scan;
+  const ScanWeights& weights = *w.scan;
+  const bool ranked = s.dt_rank != 0;
+  const std::string name = prefix + "scan.";
+  const ValueId in = linear(x, weights.in_proj, name + "in");
+  const ValueId conv = value(name + "conv", s.channels());
+  add(plan::Conv{.x = in,
+                 .out = conv,
+                 .state = w.state,
+                 .weight = weights.conv.taps,
+                 .bias = weights.conv.bias,
+                 .activation = plan::Activation::silu,
+                 .x_offset = ranked ? 0 : s.inner_size},
+      name + "conv");
+  const uint32_t group = s.num_groups * s.state_size;
+  plan::Scan op{.x = conv,
+                .dt = in,
+                .bc = conv,
+                .out = value(name + "out", s.inner_size),
+                .state = plan::StateId{plan::index(w.state) + 1},
+                .rate = weights.rate,
+                .dt_bias = weights.dt_bias,
+                .skip = weights.skip,
+                .num_heads = s.num_heads,
+                .num_groups = s.num_groups,
+                .state_size = s.state_size,
+                .dt_offset = s.inner_size + s.channels(),
+                .b_offset = s.inner_size,
+                .c_offset = s.inner_size + group,
+                .dt_min = s.dt_min,
+                .dt_max = s.dt_max};
+  if (ranked) {
+    const ValueId low = linear(conv, *weights.dt_in, name + "dt_in");
+    op.dt = linear(low, {{{*weights.dt_proj, {}, s.inner_size}}, s.inner_size}, name + "dt");
+    op.bc = linear(conv, *weights.bc, name + "bc");
+    op.dt_offset = op.b_offset = 0;
+    op.c_offset = group;
+  }
+  add(op, prefix + "scan");
+  const ValueId gated = value(name + "gated", s.inner_size);
+  add(plan::Gate{.x = op.out,
+                 .gate = in,
+                 .out = gated,
+                 .activation = plan::Activation::silu,
+                 .gate_offset = ranked ? s.inner_size : 0},
+      name + "gate");
+  if (!weights.norm) return gated;
+  const ValueId normed = value(name + "norm", s.inner_size);
+  add(plan::Norm{.x = gated,
+                 .out = normed,
+                 .weight = weights.norm,
+                 .eps = model_.config.norm_eps,
+                 .group = s.norm_group},
+      name + "norm");
+  return normed;
+}
+
 }  // namespace wisp::model

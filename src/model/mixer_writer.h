@@ -14,6 +14,7 @@ class MixerWriter : protected PlanWriter {
   // What o_proj of the layer reads.
   ValueId short_conv(ValueId x, const LayerWeights& w, const std::string& prefix);
   ValueId delta_net(ValueId x, const LayerWeights& w, const std::string& prefix);
+  ValueId scan(ValueId x, const LayerWeights& w, const std::string& prefix);
 };
 
 }  // namespace wisp::model

@@ -70,9 +70,35 @@ DeltaNetWeights delta_net(WeightResolver& resolver, const ModelConfig& c, uint32
   return {.in_proj = delta_in_proj(resolver, c, layer),
           .conv = {.taps = resolver.conv_taps(Role::mixer_conv, layer, d.channels(), c.conv_taps),
                    .bias = {}},
-          .rate = resolver.decay_rates(Role::delta_rate, layer, d.num_heads),
+          .rate = resolver.decay_rates(Role::delta_rate, layer, d.num_heads, 1),
           .dt_bias = resolver.bare_vector(Role::delta_dt_bias, layer, d.num_heads),
           .norm = resolver.vector(Role::delta_norm, layer, d.value_dim)};
+}
+
+ScanWeights scan(WeightResolver& resolver, const ModelConfig& c, uint32_t layer) {
+  const ScanConfig& s = *c.scan;
+  const bool ranked = s.dt_rank != 0;
+  const Rows in_proj[] = {
+      {Role::mixer_in_proj, s.inner_size + s.channels() + (ranked ? 0 : s.num_heads)}};
+  ScanWeights w;
+  w.in_proj = resolver.projection(in_proj, layer, c.hidden_size, c.scan_bias);
+  w.conv = {.taps = resolver.conv_taps(Role::mixer_conv, layer, s.channels(), c.conv_taps),
+            .bias = resolver.own_bias(Role::mixer_conv, layer, s.channels(), c.conv_bias)};
+  if (ranked) {
+    const uint32_t rows = s.dt_rank + 2 * s.state_size;
+    const RowRange dt[] = {{0, s.dt_rank}};
+    const RowRange bc[] = {{s.dt_rank, 2 * s.state_size}};
+    w.dt_in = resolver.select(Role::scan_x_proj, layer, rows, dt, s.inner_size, false);
+    w.bc = resolver.select(Role::scan_x_proj, layer, rows, bc, s.inner_size, false);
+    w.dt_proj = resolver.matrix(Role::scan_dt_proj, layer, s.inner_size, s.dt_rank);
+  }
+  w.rate = resolver.decay_rates(Role::scan_rate, layer, s.num_heads, ranked ? s.state_size : 1);
+  w.dt_bias = resolver.flat_vector(Role::scan_dt_bias, layer, s.num_heads);
+  w.skip = resolver.flat_vector(Role::scan_skip, layer, s.num_heads);
+  if (s.norm_group != 0) {
+    w.norm = resolver.flat_vector(Role::scan_norm, layer, s.inner_size);
+  }
+  return w;
 }
 
 }  // namespace
@@ -80,6 +106,10 @@ DeltaNetWeights delta_net(WeightResolver& resolver, const ModelConfig& c, uint32
 void add_states(const ModelConfig& c, const LayerConfig& layer,
                 std::vector<plan::StateLayer>& states) {
   if (layer.mixer == Mixer::short_conv) states.push_back({(c.conv_taps - 1) * c.hidden_size});
+  if (layer.mixer == Mixer::scan) {
+    states.push_back({(c.conv_taps - 1) * c.scan->channels()});
+    states.push_back({c.scan->inner_size * c.scan->state_size});
+  }
   if (layer.mixer != Mixer::delta_net) return;
   states.push_back({(c.conv_taps - 1) * c.delta_net->channels()});
   states.push_back({c.delta_net->values() * c.delta_net->key_dim});
@@ -95,6 +125,10 @@ void resolve_mixer(WeightResolver& resolver, const ModelConfig& c, uint32_t laye
     case Mixer::short_conv:
       w.short_conv = short_conv(resolver, c, layer);
       w.o_proj = resolver.projection(out_proj, layer, c.hidden_size, c.conv_bias);
+      return;
+    case Mixer::scan:
+      w.scan = scan(resolver, c, layer);
+      w.o_proj = resolver.projection(out_proj, layer, c.scan->inner_size, c.scan_bias);
       return;
     case Mixer::delta_net:
       w.delta_net = delta_net(resolver, c, layer);

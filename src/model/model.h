@@ -83,6 +83,18 @@ struct DeltaNetWeights {
   plan::WeightId norm{};  // of each head's result
 };
 
+struct ScanWeights {
+  Projection in_proj;  // x, z; or z, x, B, C, dt
+  ConvWeights conv;
+  std::optional<Projection> dt_in;  // of the convolved channels, likewise bc
+  std::optional<Projection> bc;
+  std::optional<plan::WeightId> dt_proj;
+  plan::WeightId rate{};
+  plan::WeightId dt_bias{};
+  plan::WeightId skip{};
+  std::optional<plan::WeightId> norm;
+};
+
 // Weights of one decoder layer. Norms that the family does not have are absent.
 struct LayerWeights {
   std::optional<NormWeights> attention_norm;
@@ -91,6 +103,7 @@ struct LayerWeights {
   std::optional<LatentWeights> latent;
   std::optional<ShortConvWeights> short_conv;
   std::optional<DeltaNetWeights> delta_net;
+  std::optional<ScanWeights> scan;
   plan::StateId state{};  // the first of the layer's
   std::optional<Projection> output_gate;
   std::optional<plan::WeightId> q_norm;

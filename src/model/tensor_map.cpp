@@ -16,7 +16,7 @@ struct Row {
   std::string_view gguf;
 };
 
-constexpr std::array<Row, 77> kRows = {{
+constexpr std::array<Row, 83> kRows = {{
     {Role::token_embedding, "model.embed_tokens", "token_embd"},
     {Role::position_embedding, "", "position_embd"},
     {Role::output_norm, "model.norm", "output_norm"},
@@ -54,6 +54,12 @@ constexpr std::array<Row, 77> kRows = {{
     {Role::delta_rate, "model.layers.{}.linear_attn.A_log", "blk.{}.ssm_a"},
     {Role::delta_dt_bias, "model.layers.{}.linear_attn.dt_bias", "blk.{}.ssm_dt.bias"},
     {Role::delta_norm, "model.layers.{}.linear_attn.norm", "blk.{}.ssm_norm"},
+    {Role::scan_x_proj, "backbone.layers.{}.mixer.x_proj", "blk.{}.ssm_x"},
+    {Role::scan_dt_proj, "backbone.layers.{}.mixer.dt_proj", "blk.{}.ssm_dt"},
+    {Role::scan_rate, "backbone.layers.{}.mixer.A_log", "blk.{}.ssm_a"},
+    {Role::scan_dt_bias, "backbone.layers.{}.mixer.dt_bias", "blk.{}.ssm_dt.bias"},
+    {Role::scan_skip, "backbone.layers.{}.mixer.D", "blk.{}.ssm_d"},
+    {Role::scan_norm, "backbone.layers.{}.mixer.norm", "blk.{}.ssm_norm"},
     {Role::q_a_proj, "model.layers.{}.self_attn.q_a_proj", "blk.{}.attn_q_a"},
     {Role::q_a_norm, "model.layers.{}.self_attn.q_a_layernorm", "blk.{}.attn_q_a_norm"},
     {Role::q_b_proj, "model.layers.{}.self_attn.q_b_proj", "blk.{}.attn_q_b"},

@@ -311,16 +311,31 @@ plan::WeightId WeightResolver::bare_vector(Role role, uint32_t layer, uint32_t s
   return vector(bare_name(role, layer), size);
 }
 
-plan::WeightId WeightResolver::decay_rates(Role role, uint32_t layer, uint32_t size) {
+plan::WeightId WeightResolver::decay_rates(Role role, uint32_t layer, uint32_t rows,
+                                           uint32_t cols) {
   const std::string full = bare_name(role, layer);
-  const uint64_t shape[] = {size};
-  const formats::TensorView* tensor = take(full, shape, true);
+  const formats::TensorView* found = checkpoint_.find(full);
+  const uint64_t deep[] = {rows, cols};
+  const uint64_t flat[] = {rows};
+  const bool is_flat = cols == 1 && found != nullptr && found->shape.size() == 1;
+  const formats::TensorView* tensor = is_flat ? take(full, flat, true) : take(full, deep, true);
   if (tensor == nullptr) return {};
   std::vector<float> values = formats::tensor_to_f32(*tensor);
   if (checkpoint_.kind() == formats::CheckpointKind::huggingface) {
     for (float& value : values) value = -std::exp(value);
   }
-  return add_table(full, 1, size, values);
+  return add_table(full, rows, cols, values);
+}
+
+plan::WeightId WeightResolver::flat_vector(const std::string& full, uint32_t size) {
+  const formats::TensorView* found = checkpoint_.find(full);
+  uint64_t rows = 0;
+  if (found != nullptr && found->shape.size() == 2) rows = found->shape[0];
+  if (rows == 0 || size % rows != 0) return vector(full, size);
+  const uint64_t shape[] = {rows, size / rows};
+  const formats::TensorView* tensor = take(full, shape, true);
+  if (tensor == nullptr) return {};
+  return add_f32(full, 1, size, f32_bytes(*tensor));
 }
 
 float WeightResolver::bare_number(Role role, uint32_t layer) {

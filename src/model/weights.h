@@ -123,8 +123,14 @@ class WeightResolver {
   ExpertMatrix experts(std::span<const Rows> roles, uint32_t layer, uint32_t num_experts,
                        uint32_t cols, ExpertLayout layout);
 
-  // -exp(A_log), which Hugging Face checkpoints have the logarithms of; a name without a suffix.
-  plan::WeightId decay_rates(Role role, uint32_t layer, uint32_t size);
+  // -exp(A_log) as f32 [rows, cols]; Hugging Face checkpoints have A_log. A name without a suffix.
+  plan::WeightId decay_rates(Role role, uint32_t layer, uint32_t rows, uint32_t cols);
+
+  // A vector that some files store in rows of a matrix.
+  plan::WeightId flat_vector(const std::string& full, uint32_t size);
+  plan::WeightId flat_vector(Role role, uint32_t layer, uint32_t size) {
+    return flat_vector(bare_name(role, layer), size);
+  }
 
   // A vector whose tensor's name has no suffix, and one number of such a name.
   plan::WeightId bare_vector(Role role, uint32_t layer, uint32_t size);

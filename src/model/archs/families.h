@@ -25,10 +25,13 @@ extern const Arch kHunyuanDense;
 extern const Arch kLfm2;
 extern const Arch kLfm2Moe;
 extern const Arch kLlama;
+extern const Arch kMamba;
+extern const Arch kMamba2;
 extern const Arch kMinistral3;
 extern const Arch kMistral;
 extern const Arch kMixtral;
 extern const Arch kNemotron;
+extern const Arch kNemotronH;
 extern const Arch kOlmo;
 extern const Arch kOlmo2;
 extern const Arch kOlmo3;
@@ -44,6 +47,10 @@ extern const Arch kQwen35;
 extern const Arch kQwen35Moe;
 extern const Arch kSmolLM3;
 extern const Arch kStableLm;
+
+// What the checkpoints of Mamba and its kin call their tensors.
+std::vector<RoleName> backbone_names();
+std::vector<RoleName> ssm_names();  // GGUF
 
 // Every n-th layer sees all tokens, the others keep their window: where config.json has no
 // layer_types. Its sliding_window_pattern may have n (or a text of that length, as "LLLG"), else it
