@@ -58,7 +58,7 @@ std::vector<LayerGroup> layer_groups(const model::ModelConfig& config) {
       what += fmt::format(", {} KV heads of {}", layer.num_kv_heads, layer.head_dim);
     }
     if (layer.kv_of) what += fmt::format(", keys and values of layer {}", *layer.kv_of);
-    if (differ(&model::LayerConfig::intermediate_size)) {
+    if (layer.network && differ(&model::LayerConfig::intermediate_size)) {
       what += fmt::format(", network of {}", layer.intermediate_size);
     }
     auto group = std::find_if(groups.begin(), groups.end(),

@@ -24,6 +24,7 @@ class Builder : MixerWriter {
                     .scale = c.embedding_scale,
                     .positions = model_.position_embedding},
         "embed");
+    x = norm(x, model_.embedding_norm, "embed.norm");
     if (model_.per_layer) per_layer_ = per_layer_embeddings(x, *model_.per_layer);
     if (model_.streams) rest_ = other_streams(x);
     for (uint32_t i = 0; i < c.num_layers; ++i) x = layer(x, i);
@@ -168,6 +169,7 @@ class Builder : MixerWriter {
         residual == Residual::parallel_shared
             ? normed
             : norm(residual == Residual::parallel ? x : sum, w.ffn_norm, prefix + "ffn.norm");
+    if (w.shifted) return add_shifted(sum, ffn_x, w, prefix);
     const bool beside = w.experts && model_.config.experts->beside_network;
     if (w.experts && !beside) return add_experts(sum, ffn_x, w, prefix);
     const ValueId inner =
@@ -192,6 +194,7 @@ class Builder : MixerWriter {
     if (w.short_conv) return short_conv(x, w, prefix);
     if (w.delta_net) return delta_net(x, w, prefix);
     if (w.scan) return scan(x, w, prefix);
+    if (w.wkv) return wkv(x, w, prefix);
     return w.latent ? latent_attention(x, index, prefix) : attention(x, index, prefix);
   }
 

@@ -156,6 +156,7 @@ void check_mixer(const LayerConfig& layer, const ModelConfig& c) {
            d.num_key_heads);
     }
   }
+  if (layer.mixer == Mixer::wkv) expect_range("attention_size", c.attention_size, kMaxDim);
   if (layer.mixer == Mixer::scan) {
     if (!c.scan) fail("layers with a scan that the family does not have");
     check_scan(*c.scan, c.conv_taps);
@@ -202,8 +203,8 @@ std::string_view layer_rope_name(LayerRope rope) {
 }
 
 std::string_view mixer_name(Mixer mixer) {
-  static constexpr std::array<std::string_view, 5> kNames = {
-      "attention", "short convolution", "gated DeltaNet", "selective scan", "none"};
+  static constexpr std::array<std::string_view, 6> kNames = {
+      "attention", "short convolution", "gated DeltaNet", "selective scan", "wkv", "none"};
   return kNames[static_cast<size_t>(mixer)];
 }
 

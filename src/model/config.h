@@ -50,6 +50,7 @@ enum class Mixer : uint8_t {
   short_conv,  // a gated convolution (LFM2)
   delta_net,   // a convolution, then Gated DeltaNet (plan::DeltaNet)
   scan,        // a convolution, then a selective scan (plan::Scan): Mamba
+  wkv,         // RWKV-4's attention; the network shifts tokens too
   none,        // the layer is a network alone
 };
 
@@ -224,7 +225,9 @@ struct ModelConfig {
   float logit_softcap = 0.0F;
   float embedding_scale = 1.0F;
   float residual_scale = 1.0F;  // of what attention and feed-forward network add
+  bool embedding_norm = false;  // of the embeddings, before the first layer
   bool layer_scales = false;    // what a layer gives is multiplied by a number of its own
+  uint32_t attention_size = 0;  // channels of wkv
   uint32_t per_layer_dim = 0;   // elements of a token's own embedding for each layer; 0: none
   // Tokens that have one, the others' is zero; 0: as many as the file's table has.
   uint32_t per_layer_vocab = 0;

@@ -381,6 +381,9 @@ void resolve_head(WeightResolver& resolver, Model& model) {
     model.streams = {.proj = matrices(Role::stream_proj),
                      .unembed = matrices(Role::stream_unembed_proj)};
   }
+  if (c.embedding_norm) {
+    model.embedding_norm = resolver.norm(Role::embedding_norm, 0, c.hidden_size, c.norm);
+  }
   if (c.norm_weights)
     model.output_norm = resolver.norm(Role::output_norm, 0, c.hidden_size, c.norm);
   // As in transformers, a stored head that differs goes before what the config says.

@@ -121,4 +121,52 @@ plan::ValueId MixerWriter::scan(ValueId x, const LayerWeights& w, const std::str
   return normed;
 }
 
+plan::ValueId MixerWriter::mixed(ValueId x, plan::WeightId taps, plan::StateId state,
+                                 const std::string& name) {
+  const ValueId out = value(name, plan_[x].width);
+  add(plan::Conv{.x = x, .out = out, .state = state, .weight = taps}, name);
+  return out;
+}
+
+// What o_proj reads: wkv behind the gate of the receptance.
+plan::ValueId MixerWriter::wkv(ValueId x, const LayerWeights& w, const std::string& prefix) {
+  const WkvWeights& weights = *w.wkv;
+  const uint32_t size = model_.config.attention_size;
+  const std::string name = prefix + "wkv.";
+  const auto state = [&](uint32_t i) { return plan::StateId{plan::index(w.state) + i}; };
+  const ValueId k =
+      linear(mixed(x, weights.mix_key, state(0), name + "mix_k"), weights.key, name + "k");
+  const ValueId v =
+      linear(mixed(x, weights.mix_value, state(1), name + "mix_v"), weights.value, name + "v");
+  const ValueId r = linear(mixed(x, weights.mix_receptance, state(2), name + "mix_r"),
+                           weights.receptance, name + "r");
+  const ValueId out = value(name + "out", size);
+  add(plan::Wkv{.k = k,
+                .v = v,
+                .out = out,
+                .state = state(3),
+                .rate = weights.rate,
+                .first = weights.first},
+      prefix + "wkv");
+  const ValueId gated = value(name + "gated", size);
+  add(plan::Gate{.x = out, .gate = r, .out = gated}, name + "gate");
+  return gated;
+}
+
+plan::ValueId MixerWriter::add_shifted(ValueId stream, ValueId x, const LayerWeights& w,
+                                       const std::string& prefix) {
+  const ShiftedNetworkWeights& weights = *w.shifted;
+  const std::string name = prefix + "ffn.";
+  const auto state = [&](uint32_t i) { return plan::StateId{plan::index(w.state) + i}; };
+  const ValueId up = linear(mixed(x, weights.mix_key, state(4), name + "mix_k"), w.up, name + "up");
+  const ValueId down = linear(activate(up, plan_[up].width, 1, name), w.down_proj, name + "down");
+  const ValueId r = linear(mixed(x, weights.mix_receptance, state(5), name + "mix_r"),
+                           weights.receptance, name + "r");
+  const ValueId gated = value(name + "gated", plan_[stream].width);
+  add(plan::Gate{.x = down, .gate = r, .out = gated}, name + "gate");
+  const ValueId out = value(name + "sum", plan_[stream].width);
+  add(plan::Add{.a = stream, .b = gated, .out = out}, name + "add");
+  return out;
+}
+
 }  // namespace wisp::model

@@ -15,6 +15,14 @@ class MixerWriter : protected PlanWriter {
   ValueId short_conv(ValueId x, const LayerWeights& w, const std::string& prefix);
   ValueId delta_net(ValueId x, const LayerWeights& w, const std::string& prefix);
   ValueId scan(ValueId x, const LayerWeights& w, const std::string& prefix);
+  ValueId wkv(ValueId x, const LayerWeights& w, const std::string& prefix);
+
+  // The residual stream with what RWKV's network adds to it.
+  ValueId add_shifted(ValueId stream, ValueId x, const LayerWeights& w, const std::string& prefix);
+
+ private:
+  // A mixture of each column and the one before.
+  ValueId mixed(ValueId x, plan::WeightId taps, plan::StateId state, const std::string& name);
 };
 
 }  // namespace wisp::model

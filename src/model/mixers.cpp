@@ -70,7 +70,7 @@ DeltaNetWeights delta_net(WeightResolver& resolver, const ModelConfig& c, uint32
   return {.in_proj = delta_in_proj(resolver, c, layer),
           .conv = {.taps = resolver.conv_taps(Role::mixer_conv, layer, d.channels(), c.conv_taps),
                    .bias = {}},
-          .rate = resolver.decay_rates(Role::delta_rate, layer, d.num_heads, 1),
+          .rate = resolver.decay_rates(Role::delta_rate, layer, 1, d.num_heads),
           .dt_bias = resolver.bare_vector(Role::delta_dt_bias, layer, d.num_heads),
           .norm = resolver.vector(Role::delta_norm, layer, d.value_dim)};
 }
@@ -101,6 +101,31 @@ ScanWeights scan(WeightResolver& resolver, const ModelConfig& c, uint32_t layer)
   return w;
 }
 
+Projection plain(WeightResolver& resolver, Role role, uint32_t layer, uint32_t rows,
+                 uint32_t cols) {
+  const Rows all[] = {{role, rows}};
+  return resolver.projection(all, layer, cols, false);
+}
+
+WkvWeights wkv(WeightResolver& resolver, const ModelConfig& c, uint32_t layer) {
+  const uint32_t size = c.attention_size;
+  return {.mix_key = resolver.shift_taps(Role::wkv_mix_key, layer, c.hidden_size),
+          .mix_value = resolver.shift_taps(Role::wkv_mix_value, layer, c.hidden_size),
+          .mix_receptance = resolver.shift_taps(Role::wkv_mix_receptance, layer, c.hidden_size),
+          .key = plain(resolver, Role::wkv_key, layer, size, c.hidden_size),
+          .value = plain(resolver, Role::wkv_value, layer, size, c.hidden_size),
+          .receptance = plain(resolver, Role::wkv_receptance, layer, size, c.hidden_size),
+          .rate = resolver.decay_rates(Role::wkv_rate, layer, 1, size),
+          .first = resolver.bare_vector(Role::wkv_first, layer, size)};
+}
+
+ShiftedNetworkWeights shifted(WeightResolver& resolver, const ModelConfig& c, uint32_t layer) {
+  const uint32_t size = c.hidden_size;
+  return {.mix_key = resolver.shift_taps(Role::shift_mix_key, layer, size),
+          .mix_receptance = resolver.shift_taps(Role::shift_mix_receptance, layer, size),
+          .receptance = plain(resolver, Role::shift_receptance, layer, size, size)};
+}
+
 }  // namespace
 
 void add_states(const ModelConfig& c, const LayerConfig& layer,
@@ -109,6 +134,12 @@ void add_states(const ModelConfig& c, const LayerConfig& layer,
   if (layer.mixer == Mixer::scan) {
     states.push_back({(c.conv_taps - 1) * c.scan->channels()});
     states.push_back({c.scan->inner_size * c.scan->state_size});
+  }
+  if (layer.mixer == Mixer::wkv) {
+    // The column before: three mixtures, wkv's own, two mixtures of the network.
+    for (uint32_t i = 0; i < 3; ++i) states.push_back({c.hidden_size});
+    states.push_back({3 * c.attention_size});
+    for (uint32_t i = 0; i < 2; ++i) states.push_back({c.hidden_size});
   }
   if (layer.mixer != Mixer::delta_net) return;
   states.push_back({(c.conv_taps - 1) * c.delta_net->channels()});
@@ -129,6 +160,11 @@ void resolve_mixer(WeightResolver& resolver, const ModelConfig& c, uint32_t laye
     case Mixer::scan:
       w.scan = scan(resolver, c, layer);
       w.o_proj = resolver.projection(out_proj, layer, c.scan->inner_size, c.scan_bias);
+      return;
+    case Mixer::wkv:
+      w.wkv = wkv(resolver, c, layer);
+      w.shifted = shifted(resolver, c, layer);
+      w.o_proj = plain(resolver, Role::wkv_output, layer, c.hidden_size, c.attention_size);
       return;
     case Mixer::delta_net:
       w.delta_net = delta_net(resolver, c, layer);

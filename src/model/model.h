@@ -95,6 +95,24 @@ struct ScanWeights {
   std::optional<plan::WeightId> norm;
 };
 
+// RWKV-4: the shares of a column in its mixtures with the one before, and what takes them.
+struct WkvWeights {
+  plan::WeightId mix_key{};
+  plan::WeightId mix_value{};
+  plan::WeightId mix_receptance{};
+  Projection key;
+  Projection value;
+  Projection receptance;
+  plan::WeightId rate{};
+  plan::WeightId first{};
+};
+
+struct ShiftedNetworkWeights {
+  plan::WeightId mix_key{};
+  plan::WeightId mix_receptance{};
+  Projection receptance;
+};
+
 // Weights of one decoder layer. Norms that the family does not have are absent.
 struct LayerWeights {
   std::optional<NormWeights> attention_norm;
@@ -104,7 +122,9 @@ struct LayerWeights {
   std::optional<ShortConvWeights> short_conv;
   std::optional<DeltaNetWeights> delta_net;
   std::optional<ScanWeights> scan;
-  plan::StateId state{};  // the first of the layer's
+  std::optional<WkvWeights> wkv;
+  std::optional<ShiftedNetworkWeights> shifted;  // the network's, beside up and down_proj
+  plan::StateId state{};                         // the first of the layer's
   std::optional<Projection> output_gate;
   std::optional<plan::WeightId> q_norm;
   std::optional<plan::WeightId> k_norm;
@@ -157,6 +177,7 @@ struct Model {
   plan::Resources resources;
   plan::WeightId token_embedding{};
   std::optional<plan::WeightId> position_embedding;
+  std::optional<NormWeights> embedding_norm;
   NormWeights output_norm;
   Projection lm_head;
   std::optional<PerLayerEmbedding> per_layer;

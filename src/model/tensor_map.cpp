@@ -16,7 +16,7 @@ struct Row {
   std::string_view gguf;
 };
 
-constexpr std::array<Row, 83> kRows = {{
+constexpr std::array<Row, 96> kRows = {{
     {Role::token_embedding, "model.embed_tokens", "token_embd"},
     {Role::position_embedding, "", "position_embd"},
     {Role::output_norm, "model.norm", "output_norm"},
@@ -60,6 +60,19 @@ constexpr std::array<Row, 83> kRows = {{
     {Role::scan_dt_bias, "backbone.layers.{}.mixer.dt_bias", "blk.{}.ssm_dt.bias"},
     {Role::scan_skip, "backbone.layers.{}.mixer.D", "blk.{}.ssm_d"},
     {Role::scan_norm, "backbone.layers.{}.mixer.norm", "blk.{}.ssm_norm"},
+    {Role::embedding_norm, "rwkv.blocks.0.pre_ln", ""},
+    {Role::wkv_key, "rwkv.blocks.{}.attention.key", ""},
+    {Role::wkv_value, "rwkv.blocks.{}.attention.value", ""},
+    {Role::wkv_receptance, "rwkv.blocks.{}.attention.receptance", ""},
+    {Role::wkv_output, "rwkv.blocks.{}.attention.output", ""},
+    {Role::wkv_rate, "rwkv.blocks.{}.attention.time_decay", ""},
+    {Role::wkv_first, "rwkv.blocks.{}.attention.time_first", ""},
+    {Role::wkv_mix_key, "rwkv.blocks.{}.attention.time_mix_key", ""},
+    {Role::wkv_mix_value, "rwkv.blocks.{}.attention.time_mix_value", ""},
+    {Role::wkv_mix_receptance, "rwkv.blocks.{}.attention.time_mix_receptance", ""},
+    {Role::shift_mix_key, "rwkv.blocks.{}.feed_forward.time_mix_key", ""},
+    {Role::shift_mix_receptance, "rwkv.blocks.{}.feed_forward.time_mix_receptance", ""},
+    {Role::shift_receptance, "rwkv.blocks.{}.feed_forward.receptance", ""},
     {Role::q_a_proj, "model.layers.{}.self_attn.q_a_proj", "blk.{}.attn_q_a"},
     {Role::q_a_norm, "model.layers.{}.self_attn.q_a_layernorm", "blk.{}.attn_q_a_norm"},
     {Role::q_b_proj, "model.layers.{}.self_attn.q_b_proj", "blk.{}.attn_q_b"},

@@ -316,8 +316,9 @@ plan::WeightId WeightResolver::decay_rates(Role role, uint32_t layer, uint32_t r
   const std::string full = bare_name(role, layer);
   const formats::TensorView* found = checkpoint_.find(full);
   const uint64_t deep[] = {rows, cols};
-  const uint64_t flat[] = {rows};
-  const bool is_flat = cols == 1 && found != nullptr && found->shape.size() == 1;
+  const uint64_t flat[] = {uint64_t{rows} * cols};
+  const bool vector = rows == 1 || cols == 1;
+  const bool is_flat = vector && found != nullptr && found->shape.size() == 1;
   const formats::TensorView* tensor = is_flat ? take(full, flat, true) : take(full, deep, true);
   if (tensor == nullptr) return {};
   std::vector<float> values = formats::tensor_to_f32(*tensor);
@@ -325,6 +326,18 @@ plan::WeightId WeightResolver::decay_rates(Role role, uint32_t layer, uint32_t r
     for (float& value : values) value = -std::exp(value);
   }
   return add_table(full, rows, cols, values);
+}
+
+plan::WeightId WeightResolver::shift_taps(Role role, uint32_t layer, uint32_t size) {
+  const std::string full = bare_name(role, layer);
+  const uint64_t shape[] = {1, 1, size};
+  const formats::TensorView* tensor = take(full, shape, true);
+  if (tensor == nullptr) return {};
+  const std::vector<float> own = formats::tensor_to_f32(*tensor);
+  std::vector<float> taps;
+  for (const float m : own) taps.push_back(1.0F - m);
+  taps.insert(taps.end(), own.begin(), own.end());
+  return add_table(full, 2, size, taps);
 }
 
 plan::WeightId WeightResolver::flat_vector(const std::string& full, uint32_t size) {

@@ -126,6 +126,10 @@ class WeightResolver {
   // -exp(A_log) as f32 [rows, cols]; Hugging Face checkpoints have A_log. A name without a suffix.
   plan::WeightId decay_rates(Role role, uint32_t layer, uint32_t rows, uint32_t cols);
 
+  // The share m of a column in a mixture with the column before it, stored [1, 1, size], as the
+  // taps of a convolution: 1 - m and m.
+  plan::WeightId shift_taps(Role role, uint32_t layer, uint32_t size);
+
   // A vector that some files store in rows of a matrix.
   plan::WeightId flat_vector(const std::string& full, uint32_t size);
   plan::WeightId flat_vector(Role role, uint32_t layer, uint32_t size) {

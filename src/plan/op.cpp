@@ -16,11 +16,30 @@ void append(std::vector<Id>& list, const std::optional<Id>& id) {
 
 std::string_view op_kind(const OpBody& body) {
   static constexpr std::array<std::string_view, std::variant_size_v<OpBody>> kNames = {
-      "embed",          "norm",          "add",       "quantize",     "linear",
-      "rope_kv",        "latent_kv",     "attention", "glu",          "activate",
-      "softcap",        "gate",          "conv",      "delta_net",    "scan",
-      "route",          "expert_linear", "combine",   "stream_match", "stream_predict",
-      "stream_correct", "select_logits", "sample"};
+      "embed",
+      "norm",
+      "add",
+      "quantize",
+      "linear",
+      "rope_kv",
+      "latent_kv",
+      "attention",
+      "glu",
+      "activate",
+      "softcap",
+      "gate",
+      "conv",
+      "delta_net",
+      "scan",
+      "wkv",
+      "route",
+      "expert_linear",
+      "combine",
+      "stream_match",
+      "stream_predict",
+      "stream_correct",
+      "select_logits",
+      "sample"};
   return kNames[body.index()];
 }
 
@@ -43,6 +62,9 @@ std::vector<ValueId> inputs(const OpBody& body) {
                         },
                         [](const Scan& op) {
                           return std::vector<ValueId>{op.x, op.dt, op.bc};
+                        },
+                        [](const Wkv& op) {
+                          return std::vector<ValueId>{op.k, op.v};
                         },
                         [](const DeltaNet& op) {
                           return std::vector<ValueId>{op.x, op.gates};
@@ -161,6 +183,9 @@ std::vector<WeightId> weights(const OpBody& body) {
                         },
                         [](const Scan& op) {
                           return std::vector<WeightId>{op.rate, op.dt_bias, op.skip};
+                        },
+                        [](const Wkv& op) {
+                          return std::vector<WeightId>{op.rate, op.first};
                         },
                         [](const DeltaNet& op) {
                           return std::vector<WeightId>{op.rate, op.dt_bias};

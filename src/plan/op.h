@@ -282,6 +282,20 @@ struct Scan {
 
 inline constexpr uint32_t kMaxScanState = 256;  // state_size of a Scan
 
+// RWKV-4's attention (Peng et al. 2023): each channel keeps weighted sums of the values before, a
+// and b, scaled by exp(-p); at position 0 nothing. With w = first + k, all exponents less their
+// maximum:
+//   out = (a * exp(p) + v * exp(w)) / (b * exp(p) + exp(w))
+//   a * exp(p) = a * exp(p + rate) + v * exp(k), b * exp(p) likewise with 1 for v
+struct Wkv {
+  ValueId k;
+  ValueId v;
+  ValueId out;
+  StateId state;   // [3, channels]: a, b, p
+  WeightId rate;   // f32 [channels], below 0
+  WeightId first;  // f32 [channels]
+};
+
 enum class RouterScore : uint8_t { softmax, sigmoid };
 
 // What a group of experts counts: its best expert, or its two best together.
@@ -380,8 +394,8 @@ struct Sample {
 
 using OpBody =
     std::variant<Embed, Norm, Add, Quantize, Linear, RopeKv, LatentKv, Attention, Glu, Activate,
-                 Softcap, Gate, Conv, DeltaNet, Scan, Route, ExpertLinear, Combine, StreamMatch,
-                 StreamPredict, StreamCorrect, SelectLogits, Sample>;
+                 Softcap, Gate, Conv, DeltaNet, Scan, Wkv, Route, ExpertLinear, Combine,
+                 StreamMatch, StreamPredict, StreamCorrect, SelectLogits, Sample>;
 
 struct Op {
   OpBody body;

@@ -177,6 +177,13 @@ struct Printer {
     number("dt_min", op.dt_min, 0.0F);
     number("dt_max", op.dt_max, std::numeric_limits<float>::infinity());
   }
+  void operator()(const Wkv& op) {
+    value(op.k);
+    value(op.v);
+    state(op.state);
+    weight("rate=", op.rate);
+    weight("first=", op.first);
+  }
   void operator()(const Route& op) {
     value(op.logits);
     text += fmt::format(" {} top_k={}", op.score == RouterScore::softmax ? "softmax" : "sigmoid",

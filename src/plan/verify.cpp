@@ -454,6 +454,16 @@ class Verifier {
     expect_state(op.state, uint64_t{channels} * op.state_size);
   }
 
+  void check_op(const Wkv& op) {
+    for (const ValueId id : {op.k, op.v, op.out}) expect_f32(id);
+    const uint32_t channels = (*this)[op.out].width;
+    expect_width(op.k, channels);
+    expect_width(op.v, channels);
+    expect_vector(op.rate, channels, "rate");
+    expect_vector(op.first, channels, "first");
+    expect_state(op.state, uint64_t{3} * channels);
+  }
+
   // Elements of a row from `offset` on.
   void expect_part(ValueId id, uint32_t offset, uint64_t width) const {
     if (uint64_t{offset} + width > (*this)[id].width) {

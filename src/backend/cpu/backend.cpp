@@ -258,6 +258,7 @@ void CpuBackend::run_ops(Prepared& prepared, const Step& step, std::span<const C
                    [&](const plan::Conv& body) { run_conv(context, body); },
                    [&](const plan::DeltaNet& body) { run_delta_net(context, body); },
                    [&](const plan::Scan& body) { run_scan(context, body); },
+                   [&](const plan::Wkv& body) { run_wkv(context, body); },
                    [&](const plan::Route& body) { run_route(context, body); },
                    [&](const plan::ExpertLinear& body) { run_expert_linear(context, body); },
                    [&](const plan::Combine& body) { run_combine(context, body); },

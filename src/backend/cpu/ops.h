@@ -24,6 +24,7 @@ void run_gate(const OpContext& context, const plan::Gate& op);
 void run_conv(const OpContext& context, const plan::Conv& op);
 void run_delta_net(const OpContext& context, const plan::DeltaNet& op);
 void run_scan(const OpContext& context, const plan::Scan& op);
+void run_wkv(const OpContext& context, const plan::Wkv& op);
 void run_route(const OpContext& context, const plan::Route& op);
 void run_expert_linear(const OpContext& context, const plan::ExpertLinear& op);
 void run_combine(const OpContext& context, const plan::Combine& op);

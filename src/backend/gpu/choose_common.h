@@ -152,6 +152,8 @@ std::vector<KernelUse> choose_op(const plan::DeltaNet& op, plan::KernelClass ker
                                  const ChooseContext& c);
 std::vector<KernelUse> choose_op(const plan::Scan& op, plan::KernelClass kernel_class,
                                  const ChooseContext& c);
+std::vector<KernelUse> choose_op(const plan::Wkv& op, plan::KernelClass kernel_class,
+                                 const ChooseContext& c);
 std::vector<KernelUse> choose_op(const plan::Sample& op, plan::KernelClass kernel_class,
                                  const ChooseContext& c);
 

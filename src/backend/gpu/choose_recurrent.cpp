@@ -1,4 +1,4 @@
-// Kernels of Conv, DeltaNet and Scan, and of copies of states.
+// Kernels of Conv, DeltaNet, Scan and Wkv, and of copies of states.
 #include "backend/gpu/choose_common.h"
 
 namespace wisp::backend::webgpu {
@@ -148,6 +148,29 @@ std::vector<KernelUse> choose_op(const plan::Scan& op, plan::KernelClass, const 
                   table_binding(c, "rate", op.rate),
                   table_binding(c, "dt_bias", op.dt_bias),
                   table_binding(c, "skip", op.skip),
+                  {"runs", Bound::runs}};
+  return {std::move(use)};
+}
+
+std::vector<KernelUse> choose_op(const plan::Wkv& op, plan::KernelClass, const ChooseContext& c) {
+  const uint32_t channels = c.plan[op.out].width;
+  KernelUse use;
+  use.spec = {.label = "wkv", .file = "wkv.wgsl"};
+  use.spec.workgroup_size = {kWorkgroup, 1, 1};
+  auto& constants = use.spec.constants;
+  constants.emplace_back("LOGIT_ROWS", false);
+  constants.emplace_back("CHANNELS", channels);
+  constants.emplace_back("STRIDE", value_stride(c.plan[op.out]));
+  constants.emplace_back("STATE_STRIDE", state_stride(3 * channels));
+  use.grid.x = div_up(channels, kWorkgroup);
+  use.grid.y = GridY::runs;
+  use.bindings = {{"step_info", Bound::step},
+                  value_binding("out", op.out),
+                  {"states", Bound::states, plan::index(op.state)},
+                  value_binding("k", op.k),
+                  value_binding("v", op.v),
+                  table_binding(c, "rate", op.rate),
+                  table_binding(c, "first", op.first),
                   {"runs", Bound::runs}};
   return {std::move(use)};
 }

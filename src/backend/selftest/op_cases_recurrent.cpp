@@ -171,6 +171,24 @@ void add_scan(std::vector<OpCase>& cases, KernelClass kernel_class, const ScanSh
   cases.push_back(std::move(b.result()));
 }
 
+void add_wkv(std::vector<OpCase>& cases, KernelClass kernel_class, uint32_t channels) {
+  const bool prefill = kernel_class == KernelClass::prefill;
+  CaseBuilder b(fmt::format("wkv_{}_{}", prefill ? "prefill" : "decode", channels), kernel_class,
+                {});
+  std::vector<float> rate = random_floats(b.random(), channels, 2.0F);
+  for (float& v : rate) v -= 2.05F;
+  const plan::Wkv op{.k = b.input("k", channels, plan::ValueType::f32, 5.0F),
+                     .v = b.input("v", channels),
+                     .out = b.value("out", channels),
+                     .state = b.state(3 * channels),
+                     .rate = b.weight("rate", 1, channels, rate),
+                     .first = b.weight("first", formats::DType::F32, 1, channels, 2.0F)};
+  b.op(op);
+  b.output(op.out, 1e-5);
+  add_steps(b);
+  cases.push_back(std::move(b.result()));
+}
+
 }  // namespace
 
 void add_recurrent_cases(std::vector<OpCase>& cases) {
@@ -182,6 +200,7 @@ void add_recurrent_cases(std::vector<OpCase>& cases) {
     add_conv(cases, kernel_class, {.channels = 4, .taps = 2});
     add_conv_projection(cases, kernel_class);
     add_delta_net(cases, kernel_class, {4, 2, 16, 16});
+    add_wkv(cases, kernel_class, 67);
     add_scan(cases, kernel_class, {.channels = 70, .heads = 70, .state_size = 16});
     add_scan(cases, kernel_class, {.channels = 6, .heads = 6, .state_size = 3});
     add_scan(cases, kernel_class,

@@ -445,6 +445,11 @@ class Reference {
     at(op.out) = scan_reference(op, step_->columns, case_.plan[op.out].width, in, at(op.state));
   }
 
+  void apply(const plan::Wkv& op) {
+    at(op.out) = wkv_reference(step_->columns, at(op.k), at(op.v), at(op.rate)[0], at(op.first)[0],
+                               at(op.state));
+  }
+
   void apply(const plan::SelectLogits& op) {
     Matrix rows;
     for (const uint32_t column : step_->logit_columns) rows.push_back(at(op.x)[column]);

@@ -129,4 +129,35 @@ Matrix scan_reference(const plan::Scan& op, std::span<const Column> columns, uin
   return out;
 }
 
+Matrix wkv_reference(std::span<const Column> columns, const Matrix& k, const Matrix& v,
+                     const std::vector<double>& rate, const std::vector<double>& first,
+                     Matrix& states) {
+  const size_t channels = rate.size();
+  Matrix out;
+  for (size_t c = 0; c < columns.size(); ++c) {
+    std::vector<double>& state = states[columns[c].slot];
+    if (columns[c].position == 0) {
+      std::fill(state.begin(), state.end(), 0.0);
+      std::fill_n(state.begin() + static_cast<ptrdiff_t>(2 * channels), channels, -HUGE_VAL);
+    }
+    std::vector<double>& row = out.emplace_back(channels);
+    for (size_t i = 0; i < channels; ++i) {
+      double& a = state[i];
+      double& b = state[channels + i];
+      double& p = state[2 * channels + i];
+      const double now = std::max(p, first[i] + k[c][i]);
+      const double old = std::exp(p - now);
+      const double own = std::exp(first[i] + k[c][i] - now);
+      row[i] = (old * a + own * v[c][i]) / (old * b + own);
+      const double next = std::max(p + rate[i], k[c][i]);
+      const double keep = std::exp(p + rate[i] - next);
+      const double add = std::exp(k[c][i] - next);
+      a = keep * a + add * v[c][i];
+      b = keep * b + add;
+      p = next;
+    }
+  }
+  return out;
+}
+
 }  // namespace wisp::backend::selftest

@@ -35,4 +35,8 @@ struct ScanInputs {
 Matrix scan_reference(const plan::Scan& op, std::span<const Column> columns, uint32_t channels,
                       const ScanInputs& in, Matrix& states);
 
+Matrix wkv_reference(std::span<const Column> columns, const Matrix& k, const Matrix& v,
+                     const std::vector<double>& rate, const std::vector<double>& first,
+                     Matrix& states);
+
 }  // namespace wisp::backend::selftest

@@ -9,13 +9,14 @@
 namespace wisp::model {
 namespace {
 
-constexpr std::array<const Arch*, 42> kArchs = {
-    &kBitNet, &kCohere,     &kCohere2,      &kDeepSeekV2, &kDeepSeekV3, &kExaone4,   &kFalcon,
-    &kGemma2, &kGemma3,     &kGemma3n,      &kGemma4,     &kGlm4,       &kGpt2,      &kGptNeoX,
-    &kGptOss, &kGranite,    &kHunyuanDense, &kLfm2,       &kLfm2Moe,    &kLlama,     &kMamba,
-    &kMamba2, &kMinistral3, &kMistral,      &kMixtral,    &kNemotron,   &kNemotronH, &kOlmo,
-    &kOlmo2,  &kOlmo3,      &kOlmoe,        &kPhi2,       &kPhi3,       &kQwen2,     &kQwen2Moe,
-    &kQwen3,  &kQwen3Moe,   &kQwen3Next,    &kQwen35,     &kQwen35Moe,  &kSmolLM3,   &kStableLm};
+constexpr std::array<const Arch*, 43> kArchs = {
+    &kBitNet,  &kCohere,     &kCohere2,      &kDeepSeekV2, &kDeepSeekV3, &kExaone4,   &kFalcon,
+    &kGemma2,  &kGemma3,     &kGemma3n,      &kGemma4,     &kGlm4,       &kGpt2,      &kGptNeoX,
+    &kGptOss,  &kGranite,    &kHunyuanDense, &kLfm2,       &kLfm2Moe,    &kLlama,     &kMamba,
+    &kMamba2,  &kMinistral3, &kMistral,      &kMixtral,    &kNemotron,   &kNemotronH, &kOlmo,
+    &kOlmo2,   &kOlmo3,      &kOlmoe,        &kPhi2,       &kPhi3,       &kQwen2,     &kQwen2Moe,
+    &kQwen3,   &kQwen3Moe,   &kQwen3Next,    &kQwen35,     &kQwen35Moe,  &kRwkv4,     &kSmolLM3,
+    &kStableLm};
 
 const Arch& find(std::string_view name, std::vector<std::string_view> Arch::*names,
                  std::string_view what) {

@@ -45,8 +45,12 @@ extern const Arch kQwen3Moe;
 extern const Arch kQwen3Next;
 extern const Arch kQwen35;
 extern const Arch kQwen35Moe;
+extern const Arch kRwkv4;
 extern const Arch kSmolLM3;
 extern const Arch kStableLm;
+
+// Mamba-2's sizes in a GGUF file.
+void read_ssm(const GgufFields& fields, ModelConfig& c);
 
 // What the checkpoints of Mamba and its kin call their tensors.
 std::vector<RoleName> backbone_names();

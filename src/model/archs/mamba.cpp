@@ -39,14 +39,6 @@ void read_hf(const JsonFields& fields, ModelConfig& c) {
                     "pad_vocab_size_multiple", "chunk_size"});
 }
 
-void read_gguf(const GgufFields& fields, ModelConfig& c) {
-  scan_alone(c);
-  ScanConfig& s = c.scan.emplace();
-  s.inner_size = fields.require_uint("ssm.inner_size");
-  s.state_size = fields.require_uint("ssm.state_size");
-  c.conv_taps = fields.require_uint("ssm.conv_kernel");
-}
-
 std::vector<RoleName> hf_names(bool ranked) {
   std::vector<RoleName> names = backbone_names();
   if (ranked) names.push_back({Role::scan_dt_bias, "backbone.layers.{}.mixer.dt_proj.bias"});
@@ -54,6 +46,16 @@ std::vector<RoleName> hf_names(bool ranked) {
 }
 
 }  // namespace
+
+void read_ssm(const GgufFields& fields, ModelConfig& c) {
+  ScanConfig& s = c.scan.emplace();
+  s.inner_size = fields.require_uint("ssm.inner_size");
+  s.state_size = fields.require_uint("ssm.state_size");
+  s.num_heads = fields.require_uint("ssm.time_step_rank");
+  s.num_groups = fields.get_uint("ssm.group_count").value_or(1);
+  s.norm_group = s.inner_size / std::max(1U, s.num_groups);
+  c.conv_taps = fields.require_uint("ssm.conv_kernel");
+}
 
 std::vector<RoleName> backbone_names() {
   return {{Role::token_embedding, "backbone.embeddings"},
@@ -93,9 +95,11 @@ const Arch kMamba = {
         },
     .from_gguf =
         [](const GgufFields& fields, ModelConfig& c) {
-          read_gguf(fields, c);
+          scan_alone(c);
+          read_ssm(fields, c);
+          c.scan->dt_rank = c.scan->num_heads;
           c.scan->num_heads = c.scan->inner_size;
-          c.scan->dt_rank = fields.require_uint("ssm.time_step_rank");
+          c.scan->norm_group = 0;
           if (fields.get_bool("ssm.dt_b_c_rms").value_or(false)) {
             fail("{}.ssm.dt_b_c_rms is not supported", fields.arch());
           }
@@ -128,10 +132,8 @@ const Arch kMamba2 = {
         },
     .from_gguf =
         [](const GgufFields& fields, ModelConfig& c) {
-          read_gguf(fields, c);
-          c.scan->num_heads = fields.require_uint("ssm.time_step_rank");
-          c.scan->num_groups = fields.require_uint("ssm.group_count");
-          c.scan->norm_group = c.scan->inner_size / std::max(1U, c.scan->num_groups);
+          scan_alone(c);
+          read_ssm(fields, c);
         },
 };
 

@@ -27,7 +27,7 @@ Kind kind_of(std::string_view name) {
   fail("layers of kind '{}' are not supported", name);
 }
 
-// A list of names, or in older files a letter for each layer.
+// Names, or in older files a letter for each layer.
 void read_kinds(const JsonFields& fields, ModelConfig& c) {
   const std::string_view key =
       fields.first_of({"layers_block_type", "layer_types", "hybrid_override_pattern"});
@@ -66,8 +66,7 @@ void read_experts(const JsonFields& fields, ModelConfig& c) {
 void read_hf(const JsonFields& fields, ModelConfig& c) {
   c.gated_ffn = false;
   c.activation = activation_from_name(fields.get_string("mlp_hidden_act").value_or("relu2"));
-  const bool experts = fields.has("n_routed_experts");
-  if (experts) read_experts(fields, c);
+  if (fields.has("n_routed_experts")) read_experts(fields, c);
   read_kinds(fields, c);
   ScanConfig& s = c.scan.emplace();
   s.dt_min = static_cast<float>(fields.get_number("time_step_min").value_or(0.001));
@@ -87,6 +86,30 @@ void read_hf(const JsonFields& fields, ModelConfig& c) {
                     "num_logits_to_keep", "rescale_prenorm_residual", "residual_in_fp32",
                     "sliding_window", "time_step_floor", "time_step_limit", "time_step_max",
                     "use_mamba_kernels", "norm_eps", "time_step_rank"});
+}
+
+// A layer with KV heads attends, one with a size has a network. Files do not have time_step_min.
+void read_gguf(const GgufFields& fields, ModelConfig& c) {
+  c.gated_ffn = false;
+  c.activation = plan::Activation::relu_squared;
+  const bool experts = fields.get_uint("expert_count").value_or(0) != 0;
+  if (experts) {
+    read_gguf_experts(fields, c);
+    c.experts->score = plan::RouterScore::sigmoid;
+    c.experts->correction_bias = true;
+    c.experts->group_score = plan::GroupScore::best_two;
+    c.experts->num_groups = fields.get_uint("expert_group_count").value_or(1);
+    c.experts->top_groups = fields.get_uint("expert_group_used_count").value_or(1);
+    c.experts->shared_intermediate_size = fields.require_uint("expert_shared_feed_forward_length");
+  }
+  for (LayerConfig& layer : c.layers) {
+    const Kind network = experts ? Kind::experts : Kind::network;
+    set_kind(layer, layer.num_kv_heads != 0        ? Kind::attention
+                    : layer.intermediate_size != 0 ? network
+                                                   : Kind::scan);
+  }
+  read_ssm(fields, c);
+  c.scan->dt_min = 0.001F;
 }
 
 std::vector<RoleName> hf_names() {
@@ -114,11 +137,13 @@ std::vector<RoleName> hf_names() {
 const Arch kNemotronH = {
     .name = "nemotron_h",
     .hf_model_types = {"nemotron_h"},
-    .gguf_architectures = {},
+    .gguf_architectures = {"nemotron_h", "nemotron_h_moe"},
     .hf_names = hf_names(),
+    .gguf_names = ssm_names(),
     .windows = false,
     .hf_defaults = R"({"layer_norm_epsilon": 1e-5, "conv_kernel": 4, "norm_topk_prob": true})",
     .from_hf = read_hf,
+    .from_gguf = read_gguf,
 };
 
 }  // namespace wisp::model
