@@ -27,17 +27,26 @@ class Shape:
     chosen: int = 0
     attends: tuple = ()  # the layers that do; empty: all
     taps: int = 0  # of the convolutions of the others
+    inner: int = 0  # their channels: those of a scan, or the values of DeltaNet's heads
+    state: int = 0  # elements a channel, or of a key
+    state_heads: int = 0  # of DeltaNet
+    key_heads: int = 0
+    time_rank: int = 0  # of a scan
 
     @property
     def head_norms(self):
         return self.family.startswith(("qwen3", "lfm2"))
 
     @property
+    def gates(self):
+        return self.family == "qwen35"
+
+    @property
     def recurrent(self):
-        return bool(self.attends)
+        return self.taps > 0
 
     def attending(self, layer):
-        return not self.attends or layer in self.attends
+        return layer in self.attends if self.recurrent else True
 
 
 SHAPES = {
@@ -50,6 +59,9 @@ SHAPES = {
     "qwen3-30b-a3b": Shape("Qwen3-30B-A3B", "qwen3moe", 48, 2048, 768, 32, 4, 128, 151936, tied=False, experts=128,
                            chosen=8),
     "lfm2-1.2b": Shape("LFM2-1.2B", "lfm2", 16, 2048, 8192, 32, 8, 64, 65536, attends=(2, 5, 8, 10, 12, 14), taps=3),
+    "qwen3.5-4b": Shape("Qwen3.5-4B", "qwen35", 32, 2560, 9216, 16, 4, 256, 248320, attends=tuple(range(3, 32, 4)), taps=4,
+                        inner=4096, state=128, state_heads=32, key_heads=16),
+    "mamba-2.8b": Shape("Mamba-2.8B", "mamba", 64, 2560, 0, 0, 0, 0, 50280, taps=4, inner=5120, state=16, time_rank=160),
 }
 
 
@@ -87,6 +99,35 @@ class Tensor:
         return count // kind.values * kind.size
 
 
+def vector(name, *dims):
+    return Tensor(name, dims, "f32")
+
+
+def delta_tensors(shape, start, matrix):
+    channels = 2 * shape.key_heads * shape.state + shape.inner
+    return [matrix(start + "attn_qkv", shape.hidden, channels),
+            matrix(start + "attn_gate", shape.hidden, shape.inner),
+            matrix(start + "ssm_beta", shape.hidden, shape.state_heads),
+            matrix(start + "ssm_alpha", shape.hidden, shape.state_heads),
+            vector(start + "ssm_conv1d.weight", shape.taps, channels),
+            vector(start + "ssm_dt.bias", shape.state_heads),
+            vector(start + "ssm_a", shape.state_heads),
+            vector(start + "ssm_norm.weight", shape.inner // shape.state_heads),
+            matrix(start + "ssm_out", shape.inner, shape.hidden)]
+
+
+def scan_tensors(shape, start, matrix):
+    return [matrix(start + "ssm_in", shape.hidden, 2 * shape.inner),
+            vector(start + "ssm_conv1d.weight", shape.taps, shape.inner),
+            vector(start + "ssm_conv1d.bias", shape.inner),
+            matrix(start + "ssm_x", shape.inner, shape.time_rank + 2 * shape.state),
+            matrix(start + "ssm_dt", shape.time_rank, shape.inner),
+            vector(start + "ssm_dt.bias", shape.inner),
+            vector(start + "ssm_a", shape.state, shape.inner),
+            vector(start + "ssm_d", shape.inner),
+            matrix(start + "ssm_out", shape.inner, shape.hidden)]
+
+
 def list_tensors(shape, storage):
     def matrix(name, columns, rows, *experts):
         return Tensor(f"{name}.weight", (columns, rows, *experts), storage)
@@ -101,15 +142,21 @@ def list_tensors(shape, storage):
         tensors.append(matrix("output", shape.hidden, shape.vocab))
     for layer in range(shape.layers):
         start = f"blk.{layer}."
-        tensors += [norm(start + "attn_norm", shape.hidden), norm(start + "ffn_norm", shape.hidden)]
+        tensors.append(norm(start + "attn_norm", shape.hidden))
+        if shape.family == "mamba":
+            tensors += scan_tensors(shape, start, matrix)
+            continue
+        tensors.append(norm(start + ("post_attention_norm" if shape.gates else "ffn_norm"), shape.hidden))
         if shape.attending(layer):
-            tensors += [matrix(start + "attn_q", shape.hidden, q_size),
+            tensors += [matrix(start + "attn_q", shape.hidden, q_size * (2 if shape.gates else 1)),
                         matrix(start + "attn_k", shape.hidden, kv_size),
                         matrix(start + "attn_v", shape.hidden, kv_size),
                         matrix(start + "attn_output", q_size, shape.hidden)]
             if shape.head_norms:
                 tensors += [norm(start + "attn_q_norm", shape.head_size),
                             norm(start + "attn_k_norm", shape.head_size)]
+        elif shape.gates:
+            tensors += delta_tensors(shape, start, matrix)
         else:
             tensors += [Tensor(start + "shortconv.conv.weight", (shape.taps, shape.hidden), "f32"),
                         matrix(start + "shortconv.in_proj", shape.hidden, 3 * shape.hidden),
@@ -132,6 +179,28 @@ def odd_row(name, storage):
     return next((width for width in widths if width % STORAGE[storage].values), None)
 
 
+def attention_metadata(shape):
+    kv_heads = shape.kv_heads
+    if shape.family == "lfm2":
+        kv_heads = [kv_heads * shape.attending(layer) for layer in range(shape.layers)]
+    return {"attention.head_count_kv": kv_heads,
+            "attention.key_length": shape.head_size,
+            "attention.value_length": shape.head_size,
+            "rope.dimension_count": shape.head_size,
+            "rope.freq_base": 1e6 if shape.head_norms else 1e4}
+
+
+def state_metadata(shape):
+    if not shape.inner:
+        return {"shortconv.l_cache": shape.taps} if shape.taps else {}
+    values = {"ssm.conv_kernel": shape.taps, "ssm.inner_size": shape.inner, "ssm.state_size": shape.state,
+              "ssm.time_step_rank": shape.time_rank or shape.state_heads}
+    if shape.gates:
+        values |= {"ssm.group_count": shape.key_heads, "full_attention_interval": 4,
+                   "rope.dimension_sections": [11, 11, 10, 0], "rope.dimension_count": 64}
+    return values
+
+
 def metadata(name, shape):
     values = {
         "general.architecture": shape.family,
@@ -144,17 +213,12 @@ def metadata(name, shape):
         "block_count": shape.layers,
         "feed_forward_length": shape.ffn,
         "attention.head_count": shape.heads,
-        "attention.head_count_kv": ([shape.kv_heads * shape.attending(i) for i in range(shape.layers)]
-                                    if shape.attends else shape.kv_heads),
-        "attention.key_length": shape.head_size,
-        "attention.value_length": shape.head_size,
         "attention.layer_norm_rms_epsilon": 1e-5,
-        "rope.dimension_count": shape.head_size,
-        "rope.freq_base": 1e6 if shape.head_norms else 1e4,
+        **(attention_metadata(shape) if shape.heads else {}),
         "vocab_size": shape.vocab,
         **({"expert_count": shape.experts, "expert_used_count": shape.chosen,
             "expert_feed_forward_length": shape.ffn} if shape.experts else {}),
-        **({"shortconv.l_cache": shape.taps} if shape.taps else {}),
+        **state_metadata(shape),
     }.items():
         values[f"{shape.family}.{key}"] = value
     return values
@@ -243,8 +307,10 @@ def make_model(folder, name, storage):
 
 
 def f32_values(tensor):
-    """Ones for a norm, else random numbers (of a router they spread tokens over the experts)."""
+    """Ones for a norm, rates below 0, else random numbers (of a router they spread tokens over the experts)."""
     count = tensor.bytes() // 4
+    if tensor.name.endswith("ssm_a"):
+        return struct.pack("<f", -1) * count
     if len(tensor.dims) == 1:
         return struct.pack("<f", 1) * count
     draw = random.Random(tensor.name)
