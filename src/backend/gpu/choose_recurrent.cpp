@@ -55,6 +55,14 @@ void add_results(KernelUse& use, const plan::Conv& op, const ChooseContext& c) {
   add_out(use, c, op.out);
 }
 
+// What delta_net/chunks takes of workgroup memory for chunks of `chunk` columns, `part` vectors
+// wide.
+uint32_t chunk_bytes(uint32_t key_dim, uint32_t chunk, uint32_t part, uint32_t invocations) {
+  const uint32_t vectors =
+      2 * chunk * (key_dim / 4 + 1) + key_dim * part + invocations + chunk * part;
+  return vectors * 16 + 2 * chunk * chunk * 4 + 3 * chunk * 4;
+}
+
 }  // namespace
 
 std::vector<KernelUse> choose_op(const plan::Conv& op, plan::KernelClass kernel_class,
@@ -72,15 +80,24 @@ std::vector<KernelUse> choose_op(const plan::Conv& op, plan::KernelClass kernel_
   return {std::move(columns), std::move(state)};
 }
 
-std::vector<KernelUse> choose_op(const plan::DeltaNet& op, plan::KernelClass,
+std::vector<KernelUse> choose_op(const plan::DeltaNet& op, plan::KernelClass kernel_class,
                                  const ChooseContext& c) {
   constexpr uint32_t kInvocations = 256;
   const uint32_t values = vectors(op.value_dim, "value_dim");
+  const bool chunks = kernel_class == plan::KernelClass::prefill && op.key_dim % 4 == 0;
   // Vectors of a head's values in a workgroup: few, so that one sequence fills the device.
-  const uint32_t part = std::min(8U, std::bit_ceil(values));
+  uint32_t part = std::min(8U, std::bit_ceil(values));
+  uint32_t chunk = 16;
+  if (chunks) {
+    part = std::min(op.key_dim > 128 ? 2U : 4U, part);
+    const uint32_t reduce = has_shuffles(c.capabilities) ? 0 : kInvocations * 4;
+    const uint32_t most = std::min(c.capabilities.workgroup_memory, 32768U);
+    if (chunk_bytes(op.key_dim, chunk, part, kInvocations) + reduce > most) chunk = 8;
+  }
   const uint32_t parts = div_up(values, part);
   KernelUse use;
-  use.spec = {.label = "delta_net", .file = "delta_net/run.wgsl"};
+  use.spec = {.label = "delta_net",
+              .file = chunks ? "delta_net/chunks.wgsl" : "delta_net/run.wgsl"};
   use.spec.workgroup_size = {kInvocations, 1, 1};
   add_reduce(use.spec, c.capabilities, team_size(c.capabilities, 32));
   auto& constants = use.spec.constants;
@@ -92,8 +109,13 @@ std::vector<KernelUse> choose_op(const plan::DeltaNet& op, plan::KernelClass,
   constants.emplace_back("VALUE_DIM", op.value_dim);
   constants.emplace_back("PART", part);
   constants.emplace_back("PARTS", parts);
-  constants.emplace_back("ROWS_EACH", div_up(op.key_dim, kInvocations / part));
-  constants.emplace_back("X_STRIDE", value_stride(c.plan[op.x]));
+  if (chunks) {
+    constants.emplace_back("CHUNK", chunk);
+    constants.emplace_back("X_STRIDE4", value_stride(c.plan[op.x]) / 4);
+  } else {
+    constants.emplace_back("ROWS_EACH", div_up(op.key_dim, kInvocations / part));
+    constants.emplace_back("X_STRIDE", value_stride(c.plan[op.x]));
+  }
   constants.emplace_back("GATES_STRIDE", value_stride(c.plan[op.gates]));
   constants.emplace_back("GATES_OFFSET", op.gates_offset);
   constants.emplace_back("OUT_STRIDE4", value_stride(c.plan[op.out]) / 4);
