@@ -147,7 +147,7 @@ void add_scan(std::vector<OpCase>& cases, KernelClass kernel_class, const ScanSh
   CaseBuilder b(
       fmt::format("scan_{}_{}_{}_{}x{}{}", prefill ? "prefill" : "decode", shape.heads,
                   shape.groups, shape.channels, shape.state_size, shape.limits ? "_limits" : ""),
-      kernel_class, {});
+      kernel_class, {.max_columns = 140, .max_positions = 288});
   const uint32_t group = shape.groups * shape.state_size;
   const uint32_t rates = shape.one_rate ? 1 : shape.state_size;
   std::vector<float> rate = random_floats(b.random(), size_t{shape.heads} * rates, 2.0F);
@@ -173,6 +173,7 @@ void add_scan(std::vector<OpCase>& cases, KernelClass kernel_class, const ScanSh
   b.op(op);
   b.output(op.out, 1e-5);
   add_steps(b);
+  if (prefill) b.step(b.next_columns(1, 131));
   cases.push_back(std::move(b.result()));
 }
 
@@ -206,6 +207,7 @@ void add_recurrent_cases(std::vector<OpCase>& cases) {
     add_conv_projection(cases, kernel_class);
     add_delta_net(cases, kernel_class, {4, 2, 16, 16});
     add_wkv(cases, kernel_class, 67);
+    add_scan(cases, kernel_class, {.channels = 96, .heads = 96, .state_size = 16});
     add_scan(cases, kernel_class, {.channels = 70, .heads = 70, .state_size = 16});
     add_scan(cases, kernel_class, {.channels = 6, .heads = 6, .state_size = 3});
     add_scan(cases, kernel_class,
