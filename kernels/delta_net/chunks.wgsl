@@ -25,12 +25,12 @@ const SHARE = (KEYS + SPLIT - 1u) / SPLIT;
 var<workgroup> keys: array<vec4<f32>, CHUNK * ROW>;
 var<workgroup> queries: array<vec4<f32>, CHUNK * ROW>;
 var<workgroup> state: array<vec4<f32>, KEY_DIM * PART>;
-var<workgroup> sums: array<vec4<f32>, WORKGROUP_X>;  // of splits; then those of TASKS whole
+var<workgroup> sums: array<vec4<f32>, WORKGROUP_X>;  // of splits; then of TASKS, times G_r
 var<workgroup> updates: array<vec4<f32>, CHUNK * PART>;
 var<workgroup> of_keys: array<f32, CHUNK * CHUNK>;
 var<workgroup> of_queries: array<f32, CHUNK * CHUNK>;
-var<workgroup> decay: array<f32, CHUNK>;  // of one column; then logarithms of G
-var<workgroup> log_decay: array<f32, CHUNK>;
+var<workgroup> decay: array<f32, CHUNK>;  // logarithm of a column's; then G / G_r
+var<workgroup> log_decay: array<f32, CHUNK>;  // of G_r
 var<workgroup> beta: array<f32, CHUNK>;
 
 fn dot_row(a: u32, b: u32) -> vec2<f32> {
@@ -151,18 +151,26 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     }
     workgroupBarrier();
     if (lid < PART) {
-      for (var r = 0u; r < CHUNK; r = r + 1u) {
-        var u = vec4<f32>();
-        if (r < columns && first_vector + lid < VECTORS) {
-          let value = (begin + r) * X_STRIDE4 + 2u * KEY_HEADS * KEYS + head * VECTORS;
-          u = x[value + first_vector + lid] - sums[r * PART + lid];
-          for (var i = 0u; i < r; i = i + 1u) {
-            u = fma(vec4<f32>(-of_keys[r * CHUNK + i]), updates[i * PART + lid], u);
-          }
-          u = u * beta[r];
-        }
-        updates[r * PART + lid] = u;
+      let value = begin * X_STRIDE4 + 2u * KEY_HEADS * KEYS + head * VECTORS + first_vector + lid;
+      let own = first_vector + lid < VECTORS;
+      //! unroll r CHUNK
+      var u_$r = vec4<f32>();
+      if (own && $r < columns) {
+        u_$r = x[value + $r * X_STRIDE4] - sums[$r * PART + lid];
       }
+      //! end
+      //! unroll r CHUNK
+      //! unroll i CHUNK
+      if ($i < $r) {
+        u_$r = fma(vec4<f32>(-of_keys[$r * CHUNK + $i]), u_$i, u_$r);
+      }
+      //! end
+      u_$r = u_$r * beta[$r];
+      updates[$r * PART + lid] = u_$r;
+      //! end
+    }
+    if (lid < CHUNK) {
+      decay[lid] = exp(log_decay[CHUNK - 1u] - log_decay[lid]);
     }
     workgroupBarrier();
     if (lid >= CHUNK * PART && lid < TASKS && r_of_task < columns && first_vector + j < VECTORS) {
@@ -172,15 +180,25 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       }
       out[(begin + r_of_task) * OUT_STRIDE4 + head * VECTORS + first_vector + j] = result;
     }
-    let all = log_decay[CHUNK - 1u];
-    for (var i = lid; i < KEY_DIM * PART; i = i + WORKGROUP_X) {
-      let row = i / PART;
-      var s = state[i] * exp(all);
+    let all = exp(log_decay[CHUNK - 1u]);
+    for (var i = lid; i < KEYS * PART; i = i + WORKGROUP_X) {
+      let rows = i / PART * 4u * PART + i % PART;
+      var s_0 = state[rows] * all;
+      var s_1 = state[rows + PART] * all;
+      var s_2 = state[rows + 2u * PART] * all;
+      var s_3 = state[rows + 3u * PART] * all;
       for (var r = 0u; r < CHUNK; r = r + 1u) {
-        let k = keys[r * ROW + row / 4u][row % 4u] * exp(all - log_decay[r]);
-        s = fma(vec4<f32>(k), updates[r * PART + i % PART], s);
+        let k = keys[r * ROW + i / PART] * decay[r];
+        let u = updates[r * PART + i % PART];
+        s_0 = fma(vec4<f32>(k.x), u, s_0);
+        s_1 = fma(vec4<f32>(k.y), u, s_1);
+        s_2 = fma(vec4<f32>(k.z), u, s_2);
+        s_3 = fma(vec4<f32>(k.w), u, s_3);
       }
-      state[i] = s;
+      state[rows] = s_0;
+      state[rows + PART] = s_1;
+      state[rows + 2u * PART] = s_2;
+      state[rows + 3u * PART] = s_3;
     }
     begin = begin + columns;
   }
