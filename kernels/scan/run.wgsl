@@ -3,7 +3,15 @@
 // Includes: lib/reduce_*. Dispatch: x over channels, y over runs.
 //! include lib/step.wgsl
 //! include lib/softplus.wgsl
-//! include scan/inputs.wgsl
+@group(0) @binding(1) var<storage, read_write> out: array<f32>;
+@group(0) @binding(2) var<storage, read_write> states: array<f32>;
+@group(0) @binding(3) var<storage, read> x: array<f32>;
+@group(0) @binding(4) var<storage, read> dt: array<f32>;
+@group(0) @binding(5) var<storage, read> bc: array<f32>;
+@group(0) @binding(6) var<storage, read> rate: array<f32>;  // [HEADS][RATE_STRIDE]
+@group(0) @binding(7) var<storage, read> dt_bias: array<f32>;
+@group(0) @binding(8) var<storage, read> skip: array<f32>;
+@group(0) @binding(9) var<storage, read> runs: array<vec4<u32>>;
 
 @compute @workgroup_size(WORKGROUP_X)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
@@ -12,21 +20,23 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let own = min(channel, CHANNELS - 1u);
   let lane = lid % TEAM;
   let run = runs[wid.y];
-  let head = head_of(own);
-  let group = group_of(own);
+  let head = own / (CHANNELS / HEADS);
+  let group = head / (HEADS / GROUPS) * STATE_SIZE;
   let state = run.z * STATE_STRIDE + own * STATE_SIZE;
   //! unroll r EACH
   var h_$r = 0.0;
   var rate_$r = 0.0;
   if (lane + $r * TEAM < STATE_SIZE) {
-    rate_$r = rate_at(head, lane + $r * TEAM);
+    rate_$r = rate[head * RATE_STRIDE + select(lane + $r * TEAM, 0u, ONE_RATE)];
     if (run.w > 0u) {
       h_$r = states[state + lane + $r * TEAM];
     }
   }
   //! end
   for (var c = run.x; c < run.x + run.y; c = c + 1u) {
-    let step = step_at(c, head);
+    let raw = softplus(dt[c * DT_STRIDE + DT_OFFSET + head] + dt_bias[head]);
+    let low = select(raw, DT_MIN, raw < DT_MIN);
+    let step = select(low, DT_MAX, low > DT_MAX);
     let value = x[c * X_STRIDE + own];
     let at = c * BC_STRIDE + group + lane;
     var sum = 0.0;
