@@ -335,6 +335,7 @@ plan::WeightId WeightResolver::shift_taps(Role role, uint32_t layer, uint32_t si
   if (tensor == nullptr) return {};
   const std::vector<float> own = formats::tensor_to_f32(*tensor);
   std::vector<float> taps;
+  taps.reserve(2 * own.size());
   for (const float m : own) taps.push_back(1.0F - m);
   taps.insert(taps.end(), own.begin(), own.end());
   return add_table(full, 2, size, taps);

@@ -92,6 +92,7 @@ TEST_P(StatesTest, SnapshotsAndForks) {
   const auto [name, choice] = GetParam();
   Runner runner(load_golden(name), choice);
   std::vector<int32_t> tokens;
+  tokens.reserve(90);
   for (int32_t i = 0; i < 90; ++i) tokens.push_back(3 + i * 7 % 250);
   const std::span<const int32_t> all(tokens);
   const auto head = all.first(kFork);
@@ -145,9 +146,10 @@ class PreemptionTest : public testing::TestWithParam<Param> {};
 TEST_P(PreemptionTest, GivesTheSame) {
   const auto [name, choice] = GetParam();
   const Golden golden = load_golden(name);
+  const backend::CreateOptions device = {.choice = choice};
   const auto load_with = [&](uint32_t slots, uint32_t pages) {
     return LoadedModel({.model = golden.model,
-                        .device = {.choice = choice},
+                        .device = device,
                         .context = 32,
                         .max_slots = slots,
                         .num_pages = pages});

@@ -168,9 +168,9 @@ void PreparedPlan::record() {
              fmt::format("{}: a source for '{}'", kernels[i]->label(), wanted.name));
       dispatch.bindings.push_back(resolve(*found));
     }
+    const std::string where = op != nullptr ? op->name : dispatch.name;
     Part& part = head ? head_ : body_;
-    const size_t step = with_context(op != nullptr ? op->name : dispatch.name,
-                                     [&] { return part.recording.dispatch(std::move(dispatch)); });
+    const size_t step = with_context(where, [&] { return part.recording.dispatch(dispatch); });
     part.items.push_back({step, head, uses[i].grid, uses[i].when});
   }
   body_.recording.prepare();

@@ -11,7 +11,7 @@ using plan::KernelClass;
 
 constexpr uint32_t kSnapshot = 3;  // a row of states behind the slots
 
-std::vector<Column> joined(std::vector<std::vector<Column>> parts) {
+std::vector<Column> joined(const std::vector<std::vector<Column>>& parts) {
   std::vector<Column> columns;
   for (const auto& part : parts) columns.insert(columns.end(), part.begin(), part.end());
   return columns;
