@@ -6,17 +6,12 @@
 // and leave S = G S + sum of G / G_r k_r u_r^T (G: of the last one). Columns that a chunk lacks are zeros.
 // Includes: lib/reduce_*. Dispatch: x over parts of heads, y over runs.
 //! include lib/step.wgsl
-//! include lib/softplus.wgsl
+//! include delta_net/gates.wgsl
 @group(0) @binding(1) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> states: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> gates: array<f32>;
-@group(0) @binding(5) var<storage, read> rate: array<f32>;
-@group(0) @binding(6) var<storage, read> dt_bias: array<f32>;
-@group(0) @binding(7) var<storage, read> runs: array<vec4<u32>>;
 
 const KEYS = KEY_DIM / 4u;
-const VECTORS = VALUE_DIM / 4u;
 const ROW = KEYS + 1u;  // of keys and queries, so that rows lie in different banks
 const TASKS = 2u * CHUNK * PART;  // S^T k and S^T q
 const SPLIT = WORKGROUP_X / TASKS;
@@ -50,7 +45,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let head = wid.x / PARTS;
   let first_vector = wid.x % PARTS * PART;
   let run = runs[wid.y];
-  let key_head = select(head / (HEADS / KEY_HEADS), head % KEY_HEADS, TILED) * KEYS;
+  let key_head = key_head_of(head) * KEYS;
   let stored = (run.z * HEADS + head) * KEY_DIM * VECTORS + first_vector;
   for (var i = lid; i < KEY_DIM * PART; i = i + WORKGROUP_X) {
     var s = vec4<f32>();
@@ -81,9 +76,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       var log_one = 0.0;
       var b = 0.0;
       if (lid < columns) {
-        let gate = (begin + lid) * GATES_STRIDE + GATES_OFFSET + head;
-        log_one = rate[head] * softplus(gates[gate + HEADS] + dt_bias[head]);
-        b = 1.0 / (1.0 + exp(-gates[gate]));
+        log_one = log_decay_at(begin + lid, head);
+        b = beta_at(begin + lid, head);
       }
       decay[lid] = log_one;
       beta[lid] = b;

@@ -2,17 +2,12 @@
 // invocation has ROWS_EACH rows of one vector of 4 values. The state is read once and written once.
 // Includes: lib/reduce_*. Dispatch: x over parts of heads, y over runs.
 //! include lib/step.wgsl
-//! include lib/softplus.wgsl
+//! include delta_net/gates.wgsl
 @group(0) @binding(1) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> states: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read> x: array<f32>;
-@group(0) @binding(4) var<storage, read> gates: array<f32>;
-@group(0) @binding(5) var<storage, read> rate: array<f32>;
-@group(0) @binding(6) var<storage, read> dt_bias: array<f32>;
-@group(0) @binding(7) var<storage, read> runs: array<vec4<u32>>;
 
 const KEYS = KEY_HEADS * KEY_DIM;
-const VECTORS = VALUE_DIM / 4u;
 const STRIDE = WORKGROUP_X / PART;  // rows from one of an invocation's to its next
 
 var<workgroup> query: array<f32, KEY_DIM>;
@@ -27,7 +22,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let valid = at < VECTORS;
   let first = lid / PART;
   let run = runs[wid.y];
-  let key_head = select(head / (HEADS / KEY_HEADS), head % KEY_HEADS, TILED) * KEY_DIM;
+  let key_head = key_head_of(head) * KEY_DIM;
   let state = (run.z * HEADS + head) * KEY_DIM * VECTORS + at;
   //! unroll r ROWS_EACH
   var s_$r = vec4<f32>();
@@ -71,9 +66,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       }
       workgroupBarrier();
     }
-    let gate = c * GATES_STRIDE + GATES_OFFSET + head;
-    let decay = exp(rate[head] * softplus(gates[gate + HEADS] + dt_bias[head]));
-    let beta = 1.0 / (1.0 + exp(-gates[gate]));
+    let decay = exp(log_decay_at(c, head));
+    let beta = beta_at(c, head);
     var delta = vec4<f32>();
     if (valid) {
       let value = row + 2u * KEYS + head * VALUE_DIM + at * 4u;

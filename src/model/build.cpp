@@ -307,10 +307,9 @@ class Builder : MixerWriter {
     if (!w.shared_gate) return linear(inner, w.shared_down, name + "down", stream, scale);
     const ValueId down = linear(inner, w.shared_down, name + "down");
     const ValueId gate = linear(x, *w.shared_gate, name + "gate");
-    const ValueId gated = value(name + "gated", plan_[down].width);
-    add(plan::Gate{.x = down, .gate = gate, .out = gated}, name + "gated");
     const ValueId out = value(name + "sum", plan_[stream].width);
-    add(plan::Add{.a = stream, .b = gated, .out = out, .scale = scale}, name + "add");
+    add(plan::Add{.a = stream, .b = gated(down, gate, name + "gated"), .out = out, .scale = scale},
+        name + "add");
     return out;
   }
 
@@ -356,9 +355,7 @@ class Builder : MixerWriter {
         prefix + "attn");
     if (!w.output_gate) return out;
     const ValueId gate = linear(x, *w.output_gate, prefix + "attn.gate");
-    const ValueId gated = value(prefix + "attn.gated", c.num_heads * l.head_dim);
-    add(plan::Gate{.x = out, .gate = gate, .out = gated}, prefix + "attn.gated");
-    return gated;
+    return gated(out, gate, prefix + "attn.gated");
   }
 
   // The heads work on the latents themselves: their keys' matrices are applied to the queries,

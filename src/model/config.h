@@ -75,6 +75,12 @@ struct LayerConfig {
   std::optional<uint32_t> kv_of = {};
 };
 
+// Gives a layer a mixer that is no attention, and so no rope.
+inline void set_mixer(LayerConfig& layer, Mixer mixer) {
+  layer.mixer = mixer;
+  layer.rope = LayerRope::none;
+}
+
 // How a checkpoint holds the matrices of experts.
 enum class ExpertLayout : uint8_t {
   single,                 // a tensor for each expert's gate, up and down

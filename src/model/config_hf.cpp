@@ -127,11 +127,9 @@ void read_layers(const JsonFields& fields, uint32_t head_dim, ModelConfig& c) {
       if (type == "full_attention") {
         layer.window = 0;
       } else if (type == "conv") {
-        layer.mixer = Mixer::short_conv;
-        layer.rope = LayerRope::none;
+        set_mixer(layer, Mixer::short_conv);
       } else if (type == "linear_attention") {
-        layer.mixer = Mixer::delta_net;
-        layer.rope = LayerRope::none;
+        set_mixer(layer, Mixer::delta_net);
       } else if (type != "sliding_attention") {
         fail("layer {}: type {} is not supported", i, shown(type));
       }

@@ -139,7 +139,7 @@ class LayerResolver {
       w.latent = latent(*c_.latent);
     } else {
       w.qkv = qkv();
-      if (c_.output_gate) w.output_gate = output_gate();
+      if (c_.output_gate) w.output_gate = half_of_q(1);
     }
     w.q_norm = head_norm(Role::q_norm, c_.num_heads);
     if (!l_.kv_of) w.k_norm = head_norm(Role::k_norm, l_.num_kv_heads);
@@ -211,15 +211,11 @@ class LayerResolver {
                             c_.hidden_size, c_.qkv_bias);
   }
 
-  Projection output_gate() { return half_of_q(1); }
-
   Projection gated_qkv() {
     const uint32_t kv_rows = l_.num_kv_heads * l_.head_dim;
     const Rows rows[] = {{Role::k_proj, kv_rows}, {Role::v_proj, kv_rows}};
     Projection result = half_of_q(0);
-    const Projection kv = resolver_.projection(rows, layer_, c_.hidden_size, c_.qkv_bias);
-    result.rows += kv.rows;
-    result.parts.insert(result.parts.end(), kv.parts.begin(), kv.parts.end());
+    append(result, resolver_.projection(rows, layer_, c_.hidden_size, c_.qkv_bias));
     return result;
   }
 

@@ -52,14 +52,7 @@ plan::ValueId MixerWriter::delta_net(ValueId x, const LayerWeights& w, const std
                  .eps = model_.config.norm_eps,
                  .group = d.value_dim},
       name + "norm");
-  const ValueId gated = value(name + "gated", d.values());
-  add(plan::Gate{.x = normed,
-                 .gate = in,
-                 .out = gated,
-                 .activation = plan::Activation::silu,
-                 .gate_offset = d.channels()},
-      name + "gate");
-  return gated;
+  return gated(normed, in, name + "gate", plan::Activation::silu, d.channels());
 }
 
 // The convolution, the scan, then z gates what it gives and a norm may follow.
@@ -103,16 +96,11 @@ plan::ValueId MixerWriter::scan(ValueId x, const LayerWeights& w, const std::str
     op.c_offset = group;
   }
   add(op, prefix + "scan");
-  const ValueId gated = value(name + "gated", s.inner_size);
-  add(plan::Gate{.x = op.out,
-                 .gate = in,
-                 .out = gated,
-                 .activation = plan::Activation::silu,
-                 .gate_offset = ranked ? s.inner_size : 0},
-      name + "gate");
-  if (!weights.norm) return gated;
+  const ValueId behind_gate =
+      gated(op.out, in, name + "gate", plan::Activation::silu, ranked ? s.inner_size : 0);
+  if (!weights.norm) return behind_gate;
   const ValueId normed = value(name + "norm", s.inner_size);
-  add(plan::Norm{.x = gated,
+  add(plan::Norm{.x = behind_gate,
                  .out = normed,
                  .weight = weights.norm,
                  .eps = model_.config.norm_eps,
@@ -148,9 +136,7 @@ plan::ValueId MixerWriter::wkv(ValueId x, const LayerWeights& w, const std::stri
                 .rate = weights.rate,
                 .first = weights.first},
       prefix + "wkv");
-  const ValueId gated = value(name + "gated", size);
-  add(plan::Gate{.x = out, .gate = r, .out = gated}, name + "gate");
-  return gated;
+  return gated(out, r, name + "gate");
 }
 
 plan::ValueId MixerWriter::add_shifted(ValueId stream, ValueId x, const LayerWeights& w,
@@ -162,11 +148,7 @@ plan::ValueId MixerWriter::add_shifted(ValueId stream, ValueId x, const LayerWei
   const ValueId down = linear(activate(up, plan_[up].width, 1, name), w.down_proj, name + "down");
   const ValueId r = linear(mixed(x, weights.mix_receptance, state(5), name + "mix_r"),
                            weights.receptance, name + "r");
-  const ValueId gated = value(name + "gated", plan_[stream].width);
-  add(plan::Gate{.x = down, .gate = r, .out = gated}, name + "gate");
-  const ValueId out = value(name + "sum", plan_[stream].width);
-  add(plan::Add{.a = stream, .b = gated, .out = out}, name + "add");
-  return out;
+  return add_normed(stream, gated(down, r, name + "gate"), {}, name + "add", 1.0F);
 }
 
 }  // namespace wisp::model

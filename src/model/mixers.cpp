@@ -21,11 +21,6 @@ void add_ranges(std::vector<RowRange>& order, uint32_t heads, uint32_t group, ui
   for (uint32_t h = 0; h < heads; ++h) order.push_back({h * group + begin, rows});
 }
 
-void append(Projection& to, Projection from) {
-  to.rows += from.rows;
-  to.parts.insert(to.parts.end(), from.parts.begin(), from.parts.end());
-}
-
 // b and a of the heads that share a key head lie together.
 Projection grouped_gates(WeightResolver& resolver, const ModelConfig& c, uint32_t layer) {
   const DeltaNetConfig& d = *c.delta_net;
@@ -46,10 +41,11 @@ Projection delta_in_proj(WeightResolver& resolver, const ModelConfig& c, uint32_
                         {Role::delta_z, d.values()},
                         {Role::delta_b, d.num_heads},
                         {Role::delta_a, d.num_heads}};
-  const bool gates_together = resolver.has(Role::delta_ba, layer);
   if (!resolver.has(Role::delta_qkvz, layer)) {
     const std::span<const Rows> all(apart);
-    if (!gates_together) return resolver.projection(all, layer, c.hidden_size, false);
+    if (!resolver.has(Role::delta_ba, layer)) {
+      return resolver.projection(all, layer, c.hidden_size, false);
+    }
     Projection result = resolver.projection(all.first(2), layer, c.hidden_size, false);
     append(result, grouped_gates(resolver, c, layer));
     return result;

@@ -62,6 +62,14 @@ bool PlanWriter::f16_inputs(plan::WeightId id) const {
   return fast_prefill() && (is_quantised(id) || !model_.config.experts);
 }
 
+ValueId PlanWriter::gated(ValueId x, ValueId gate, const std::string& name,
+                          plan::Activation activation, uint32_t offset) {
+  const ValueId out = value(name, plan_[x].width);
+  add(plan::Gate{.x = x, .gate = gate, .out = out, .activation = activation, .gate_offset = offset},
+      name);
+  return out;
+}
+
 ValueId PlanWriter::input_of(plan::WeightId weight, ValueId x, const std::string& name) {
   if (!takes_int8(weight)) return x;
   const auto [entry, is_new] = quantised_.try_emplace(x);

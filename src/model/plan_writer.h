@@ -39,6 +39,10 @@ class PlanWriter {
   ValueId add_normed(ValueId stream, ValueId x, const std::optional<NormWeights>& post_norm,
                      const std::string& name, float out_scale);
 
+  // x[:, i] * act(gate[:, offset + i]), where a gate of width 1 holds for the whole row.
+  ValueId gated(ValueId x, ValueId gate, const std::string& name,
+                plan::Activation activation = plan::Activation::sigmoid, uint32_t offset = 0);
+
   // `groups` networks' inner values side by side, of width `width` each.
   ValueId activate(ValueId x, uint32_t width, uint32_t groups, const std::string& prefix,
                    std::optional<float> cutoff = {});

@@ -27,6 +27,11 @@ std::vector<std::byte> transpose(std::span<const std::byte> data, size_t rows, s
 
 }  // namespace
 
+void append(Projection& to, const Projection& from) {
+  to.rows += from.rows;
+  to.parts.insert(to.parts.end(), from.parts.begin(), from.parts.end());
+}
+
 std::vector<std::byte> WeightResolver::f32_bytes(const formats::TensorView& tensor) {
   const std::vector<float> values = formats::tensor_to_f32(tensor);
   const auto bytes = std::as_bytes(std::span(values));
@@ -341,7 +346,8 @@ plan::WeightId WeightResolver::shift_taps(Role role, uint32_t layer, uint32_t si
   return add_table(full, 2, size, taps);
 }
 
-plan::WeightId WeightResolver::flat_vector(const std::string& full, uint32_t size) {
+plan::WeightId WeightResolver::flat_vector(Role role, uint32_t layer, uint32_t size) {
+  const std::string full = bare_name(role, layer);
   const formats::TensorView* found = checkpoint_.find(full);
   uint64_t rows = 0;
   if (found != nullptr && found->shape.size() == 2) rows = found->shape[0];

@@ -39,6 +39,9 @@ struct Projection {
   uint32_t rows = 0;  // of all parts
 };
 
+// Puts the rows of `from` behind those of `to`.
+void append(Projection& to, const Projection& from);
+
 // Of a norm that is there: nullopt where it only normalises, or adds nothing.
 struct NormWeights {
   std::optional<plan::WeightId> weight;
@@ -131,10 +134,7 @@ class WeightResolver {
   plan::WeightId shift_taps(Role role, uint32_t layer, uint32_t size);
 
   // A vector that some files store in rows of a matrix.
-  plan::WeightId flat_vector(const std::string& full, uint32_t size);
-  plan::WeightId flat_vector(Role role, uint32_t layer, uint32_t size) {
-    return flat_vector(bare_name(role, layer), size);
-  }
+  plan::WeightId flat_vector(Role role, uint32_t layer, uint32_t size);
 
   // A vector whose tensor's name has no suffix, and one number of such a name.
   plan::WeightId bare_vector(Role role, uint32_t layer, uint32_t size);

@@ -179,4 +179,14 @@ void for_rows(const OpContext& context, size_t rows, size_t work, const Body& bo
   context.pool.parallel_for(rows, grain, std::ref(body));
 }
 
+// Calls body(run, item) for each of `items` of each run; one costs `work` operations a column.
+template <typename Body>
+void for_runs(const OpContext& context, size_t items, size_t work, const Body& body) {
+  const std::vector<Run> runs = runs_of(context.columns);
+  const size_t of_run = work * context.columns.size() / runs.size();
+  for_rows(context, runs.size() * items, of_run, [&](size_t begin, size_t end, size_t) {
+    for (size_t i = begin; i < end; ++i) body(runs[i / items], i % items);
+  });
+}
+
 }  // namespace wisp::backend::cpu

@@ -83,13 +83,8 @@ void run_conv(const OpContext& context, const plan::Conv& op) {
   constexpr size_t kTile = 64;  // channels
   const size_t channels = context.width(op.out);
   const size_t tiles = (channels + kTile - 1) / kTile;
-  const std::vector<Run> runs = runs_of(context.columns);
-  const size_t work = kTile * context[op.weight].rows * context.columns.size() / runs.size();
-  for_rows(context, runs.size() * tiles, work, [&](size_t first, size_t last, size_t) {
-    for (size_t i = first; i < last; ++i) {
-      const size_t begin = i % tiles * kTile;
-      run_piece({context, op, runs[i / tiles], begin, std::min(channels, begin + kTile)});
-    }
+  for_runs(context, tiles, kTile * context[op.weight].rows, [&](const Run& run, size_t tile) {
+    run_piece({context, op, run, tile * kTile, std::min(channels, (tile + 1) * kTile)});
   });
 }
 

@@ -67,27 +67,26 @@ void step(const Inputs& in, size_t value_dim, float* s, float* delta, float* out
   }
 }
 
+void run_head(const OpContext& context, const plan::DeltaNet& op, const Run& run, uint32_t head) {
+  const size_t head_size = size_t{op.key_dim} * op.value_dim;
+  float* s = context.state(op.state, run) + head * head_size;
+  if (!context.continues(run)) std::fill_n(s, head_size, 0.0F);
+  Inputs in;
+  std::vector<float> delta(op.value_dim);
+  for (size_t c = run.first; c < run.first + run.count; ++c) {
+    read_inputs(context, op, c, head, in);
+    step(in, op.value_dim, s, delta.data(),
+         context.floats(op.out) + c * context.width(op.out) + size_t{head} * op.value_dim);
+  }
+}
+
 }  // namespace
 
 void run_delta_net(const OpContext& context, const plan::DeltaNet& op) {
-  const std::vector<Run> runs = runs_of(context.columns);
-  const size_t head_size = size_t{op.key_dim} * op.value_dim;
-  const size_t work = 4 * head_size * context.columns.size() / runs.size();
-  for_rows(context, runs.size() * op.num_heads, work, [&](size_t begin, size_t end, size_t) {
-    Inputs in;
-    std::vector<float> delta(op.value_dim);
-    for (size_t i = begin; i < end; ++i) {
-      const Run& run = runs[i / op.num_heads];
-      const auto head = static_cast<uint32_t>(i % op.num_heads);
-      float* s = context.state(op.state, run) + head * head_size;
-      if (!context.continues(run)) std::fill_n(s, head_size, 0.0F);
-      for (size_t c = run.first; c < run.first + run.count; ++c) {
-        read_inputs(context, op, c, head, in);
-        step(in, op.value_dim, s, delta.data(),
-             context.floats(op.out) + c * context.width(op.out) + head * op.value_dim);
-      }
-    }
-  });
+  for_runs(context, op.num_heads, size_t{4} * op.key_dim * op.value_dim,
+           [&](const Run& run, size_t head) {
+             run_head(context, op, run, static_cast<uint32_t>(head));
+           });
 }
 
 }  // namespace wisp::backend::cpu

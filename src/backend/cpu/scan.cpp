@@ -49,13 +49,9 @@ void run_head(const OpContext& context, const plan::Scan& op, const Run& run, ui
 float softplus(float v) { return (v > 0.0F ? v : 0.0F) + std::log1p(std::exp(-std::fabs(v))); }
 
 void run_scan(const OpContext& context, const plan::Scan& op) {
-  const std::vector<Run> runs = runs_of(context.columns);
-  const size_t work = 8 * size_t{context.width(op.out)} / op.num_heads * op.state_size *
-                      context.columns.size() / runs.size();
-  for_rows(context, runs.size() * op.num_heads, work, [&](size_t begin, size_t end, size_t) {
-    for (size_t i = begin; i < end; ++i) {
-      run_head(context, op, runs[i / op.num_heads], static_cast<uint32_t>(i % op.num_heads));
-    }
+  const size_t work = 8 * size_t{context.width(op.out)} / op.num_heads * op.state_size;
+  for_runs(context, op.num_heads, work, [&](const Run& run, size_t head) {
+    run_head(context, op, run, static_cast<uint32_t>(head));
   });
 }
 

@@ -41,14 +41,8 @@ void run_channel(const OpContext& context, const plan::Wkv& op, const Run& run, 
 }  // namespace
 
 void run_wkv(const OpContext& context, const plan::Wkv& op) {
-  const std::vector<Run> runs = runs_of(context.columns);
-  const size_t channels = context.width(op.out);
-  const size_t work = 64 * context.columns.size() / runs.size();
-  for_rows(context, runs.size() * channels, work, [&](size_t begin, size_t end, size_t) {
-    for (size_t i = begin; i < end; ++i) {
-      run_channel(context, op, runs[i / channels], i % channels);
-    }
-  });
+  for_runs(context, context.width(op.out), 64,
+           [&](const Run& run, size_t channel) { run_channel(context, op, run, channel); });
 }
 
 }  // namespace wisp::backend::cpu

@@ -19,13 +19,28 @@ uint32_t vectors(uint32_t elements, std::string_view what) {
   return elements / 4;
 }
 
-KernelUse conv(std::string label, std::string file, const plan::Conv& op, const ChooseContext& c) {
-  const uint32_t channels = vectors(c.plan[op.out].width, "channels");
+// A kernel over the runs of a step, whose workgroups go on from a state.
+KernelUse over_runs(std::string label, std::string file, uint32_t invocations,
+                    plan::StateId state) {
   KernelUse use;
   use.spec = {.label = std::move(label), .file = std::move(file)};
-  use.spec.workgroup_size = {kWorkgroup, 1, 1};
+  use.spec.workgroup_size = {invocations, 1, 1};
+  use.spec.constants.emplace_back("LOGIT_ROWS", false);
+  use.grid.y = GridY::runs;
+  use.bindings = {{"step_info", Bound::step},
+                  {"states", Bound::states, plan::index(state)},
+                  {"runs", Bound::runs}};
+  return use;
+}
+
+void bind(KernelUse& use, std::initializer_list<Binding> more) {
+  use.bindings.insert(use.bindings.end(), more);
+}
+
+KernelUse conv(std::string label, std::string file, const plan::Conv& op, const ChooseContext& c) {
+  const uint32_t channels = vectors(c.plan[op.out].width, "channels");
+  KernelUse use = over_runs(std::move(label), std::move(file), kWorkgroup, op.state);
   auto& constants = use.spec.constants;
-  constants.emplace_back("LOGIT_ROWS", false);
   constants.emplace_back("VECTORS", channels);
   constants.emplace_back("TAPS", weight(c, op.weight).rows);
   constants.emplace_back("BEFORE", weight(c, op.weight).rows - 1);
@@ -40,13 +55,10 @@ KernelUse conv(std::string label, std::string file, const plan::Conv& op, const 
   constants.emplace_back("OUT_GATED", op.out_gate.has_value());
   constants.emplace_back("OUT_GATE4", vectors(op.out_gate.value_or(0), "element"));
   use.grid.x = div_up(channels, kWorkgroup);
-  use.bindings = {{"step_info", Bound::step},
-                  value_binding("x", op.x),
-                  table_binding(c, "conv_weight", op.weight),
-                  table_binding(c, "conv_bias", op.bias),
-                  {"states", Bound::states, plan::index(op.state)},
-                  {"columns", Bound::columns},
-                  {"runs", Bound::runs}};
+  bind(use, {value_binding("x", op.x),
+             table_binding(c, "conv_weight", op.weight),
+             table_binding(c, "conv_bias", op.bias),
+             {"columns", Bound::columns}});
   return use;
 }
 
@@ -69,14 +81,13 @@ std::vector<KernelUse> choose_op(const plan::Conv& op, plan::KernelClass kernel_
                                  const ChooseContext& c) {
   if (kernel_class == plan::KernelClass::decode) {
     KernelUse run = conv("conv", "conv/run.wgsl", op, c);
-    run.grid.y = GridY::runs;
     add_results(run, op, c);
     return {std::move(run)};
   }
   KernelUse columns = conv("conv", "conv/columns.wgsl", op, c);
+  columns.grid.y = GridY::rows;
   add_results(columns, op, c);
   KernelUse state = conv("conv state", "conv/state.wgsl", op, c);
-  state.grid.y = GridY::runs;
   return {std::move(columns), std::move(state)};
 }
 
@@ -95,13 +106,10 @@ std::vector<KernelUse> choose_op(const plan::DeltaNet& op, plan::KernelClass ker
     if (chunk_bytes(op.key_dim, chunk, part, kInvocations) + reduce > most) chunk = 8;
   }
   const uint32_t parts = div_up(values, part);
-  KernelUse use;
-  use.spec = {.label = "delta_net",
-              .file = chunks ? "delta_net/chunks.wgsl" : "delta_net/run.wgsl"};
-  use.spec.workgroup_size = {kInvocations, 1, 1};
+  KernelUse use = over_runs("delta_net", chunks ? "delta_net/chunks.wgsl" : "delta_net/run.wgsl",
+                            kInvocations, op.state);
   add_reduce(use.spec, c.capabilities, team_size(c.capabilities, 32));
   auto& constants = use.spec.constants;
-  constants.emplace_back("LOGIT_ROWS", false);
   constants.emplace_back("HEADS", op.num_heads);
   constants.emplace_back("KEY_HEADS", op.num_key_heads);
   constants.emplace_back("TILED", op.tiled);
@@ -120,15 +128,9 @@ std::vector<KernelUse> choose_op(const plan::DeltaNet& op, plan::KernelClass ker
   constants.emplace_back("GATES_OFFSET", op.gates_offset);
   constants.emplace_back("OUT_STRIDE4", value_stride(c.plan[op.out]) / 4);
   use.grid.x = op.num_heads * parts;
-  use.grid.y = GridY::runs;
-  use.bindings = {{"step_info", Bound::step},
-                  value_binding("out", op.out),
-                  {"states", Bound::states, plan::index(op.state)},
-                  value_binding("x", op.x),
-                  value_binding("gates", op.gates),
-                  table_binding(c, "rate", op.rate),
-                  table_binding(c, "dt_bias", op.dt_bias),
-                  {"runs", Bound::runs}};
+  bind(use,
+       {value_binding("out", op.out), value_binding("x", op.x), value_binding("gates", op.gates),
+        table_binding(c, "rate", op.rate), table_binding(c, "dt_bias", op.dt_bias)});
   return {std::move(use)};
 }
 
@@ -136,12 +138,9 @@ std::vector<KernelUse> choose_op(const plan::Scan& op, plan::KernelClass, const 
   constexpr uint32_t kInvocations = 128;
   const uint32_t channels = c.plan[op.out].width;
   constexpr uint32_t kTeam = 8;  // 16 or 32 were no faster on an H200
-  KernelUse use;
-  use.spec = {.label = "scan", .file = "scan/run.wgsl"};
-  use.spec.workgroup_size = {kInvocations, 1, 1};
+  KernelUse use = over_runs("scan", "scan/run.wgsl", kInvocations, op.state);
   add_reduce(use.spec, c.capabilities, kTeam);
   auto& constants = use.spec.constants;
-  constants.emplace_back("LOGIT_ROWS", false);
   constants.emplace_back("CHANNELS", channels);
   constants.emplace_back("HEADS", op.num_heads);
   constants.emplace_back("GROUPS", op.num_groups);
@@ -160,40 +159,22 @@ std::vector<KernelUse> choose_op(const plan::Scan& op, plan::KernelClass, const 
   constants.emplace_back("DT_MIN", op.dt_min);
   constants.emplace_back("DT_MAX", std::min(op.dt_max, std::numeric_limits<float>::max()));
   use.grid.x = div_up(channels, kInvocations / kTeam);
-  use.grid.y = GridY::runs;
-  use.bindings = {{"step_info", Bound::step},
-                  value_binding("out", op.out),
-                  {"states", Bound::states, plan::index(op.state)},
-                  value_binding("x", op.x),
-                  value_binding("dt", op.dt),
-                  value_binding("bc", op.bc),
-                  table_binding(c, "rate", op.rate),
-                  table_binding(c, "dt_bias", op.dt_bias),
-                  table_binding(c, "skip", op.skip),
-                  {"runs", Bound::runs}};
+  bind(use, {value_binding("out", op.out), value_binding("x", op.x), value_binding("dt", op.dt),
+             value_binding("bc", op.bc), table_binding(c, "rate", op.rate),
+             table_binding(c, "dt_bias", op.dt_bias), table_binding(c, "skip", op.skip)});
   return {std::move(use)};
 }
 
 std::vector<KernelUse> choose_op(const plan::Wkv& op, plan::KernelClass, const ChooseContext& c) {
   const uint32_t channels = c.plan[op.out].width;
-  KernelUse use;
-  use.spec = {.label = "wkv", .file = "wkv.wgsl"};
-  use.spec.workgroup_size = {kWorkgroup, 1, 1};
+  KernelUse use = over_runs("wkv", "wkv.wgsl", kWorkgroup, op.state);
   auto& constants = use.spec.constants;
-  constants.emplace_back("LOGIT_ROWS", false);
   constants.emplace_back("CHANNELS", channels);
   constants.emplace_back("STRIDE", value_stride(c.plan[op.out]));
   constants.emplace_back("STATE_STRIDE", state_stride(3 * channels));
   use.grid.x = div_up(channels, kWorkgroup);
-  use.grid.y = GridY::runs;
-  use.bindings = {{"step_info", Bound::step},
-                  value_binding("out", op.out),
-                  {"states", Bound::states, plan::index(op.state)},
-                  value_binding("k", op.k),
-                  value_binding("v", op.v),
-                  table_binding(c, "rate", op.rate),
-                  table_binding(c, "first", op.first),
-                  {"runs", Bound::runs}};
+  bind(use, {value_binding("out", op.out), value_binding("k", op.k), value_binding("v", op.v),
+             table_binding(c, "rate", op.rate), table_binding(c, "first", op.first)});
   return {std::move(use)};
 }
 

@@ -44,6 +44,8 @@ PreparedPlan::PreparedPlan(gpu::Device& device, gpu::PipelineCache& cache, const
       head_(device),
       results_read_(device, kMaxStepsInFlight, uint64_t{plan.max_columns} * 8) {
   has_head_ = find_op<plan::SelectLogits>(plan_) != nullptr;
+  has_states_ = std::ranges::any_of(
+      plan_.ops, [](const plan::Op& op) { return plan::state(op.body).has_value(); });
   num_positions_ = plan::num_positions(plan_, state_.resources);
   if (const auto* sample = find_op<plan::Sample>(plan_)) logits_ = sample->logits;
   make_values();
@@ -79,8 +81,10 @@ void PreparedPlan::make_step_buffers() {
   step_info_ = make(sizeof(StepInfo), "step info", gpu::BufferUse::uniform);
   columns_ = make(columns * 16, "columns");
   tiles_ = make(columns * 16, "tiles");
-  runs_ = make(columns * 16, "runs");
-  state_copies_ = make(uint64_t{state_.num_states} * 8, "state copies");
+  if (has_states_) {
+    runs_ = make(columns * 16, "runs");
+    state_copies_ = make(uint64_t{state_.num_states} * 8, "state copies");
+  }
   logit_columns_ = make(columns * 4, "logit columns");
   results_ = make(columns * 8, "results");
   unused_ = make(256, "unused");

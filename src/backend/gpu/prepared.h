@@ -109,6 +109,7 @@ class PreparedPlan {
   plan::Plan plan_;                      // fused
   std::optional<plan::ValueId> logits_;  // of Sample
   bool has_head_ = false;
+  bool has_states_ = false;
   uint32_t num_positions_ = 0;  // plan::num_positions
 
   std::vector<gpu::Buffer> buffers_;

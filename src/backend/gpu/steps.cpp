@@ -81,9 +81,9 @@ void PreparedPlan::write_step(const Step& step) {
            .zero = {}};
   device_.write(columns_, 0, bytes_of(column_words_));
   device_.write(tiles_, 0, bytes_of(tile_words_));
-  device_.write(runs_, 0, bytes_of(run_words_));
   copies_ = static_cast<uint32_t>(step.state_copies.size());
-  if (copies_ > 0) device_.write(state_copies_, 0, bytes_of(step.state_copies));
+  if (has_states_) device_.write(runs_, 0, bytes_of(run_words_));
+  if (has_states_ && copies_ > 0) device_.write(state_copies_, 0, bytes_of(step.state_copies));
   if (!step.logit_columns.empty()) {
     device_.write(logit_columns_, 0, bytes_of(step.logit_columns));
   }

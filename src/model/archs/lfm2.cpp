@@ -39,8 +39,7 @@ void read_kinds(const JsonFields& fields, ModelConfig& c) {
   if (fields.has("layer_types") || attend.empty()) return;
   for (uint32_t i = 0; i < c.num_layers; ++i) {
     if (std::ranges::find(attend, i) != attend.end()) continue;
-    c.layers[i].mixer = Mixer::short_conv;
-    c.layers[i].rope = LayerRope::none;
+    set_mixer(c.layers[i], Mixer::short_conv);
   }
 }
 
@@ -75,8 +74,7 @@ void read_gguf(const GgufFields& fields, ModelConfig& c) {
   c.conv_taps = fields.require_uint("shortconv.l_cache");
   for (LayerConfig& layer : c.layers) {
     if (layer.num_kv_heads != 0) continue;
-    layer.mixer = Mixer::short_conv;
-    layer.rope = LayerRope::none;
+    set_mixer(layer, Mixer::short_conv);
   }
 }
 

@@ -12,8 +12,7 @@ constexpr uint32_t kPositions = 1 << 20;  // nothing limits them; what llama.cpp
 void scan_alone(ModelConfig& c) {
   c.max_position_embeddings = kPositions;
   for (LayerConfig& layer : c.layers) {
-    layer.mixer = Mixer::scan;
-    layer.rope = LayerRope::none;
+    set_mixer(layer, Mixer::scan);
     layer.network = false;
   }
 }

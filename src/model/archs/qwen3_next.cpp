@@ -28,8 +28,7 @@ void read_hf(const JsonFields& fields, ModelConfig& c) {
   if (interval == 0) fail("field 'full_attention_interval' is 0");
   for (uint32_t i = 0; i < c.num_layers; ++i) {
     if ((i + 1) % interval == 0) continue;
-    c.layers[i].mixer = Mixer::delta_net;
-    c.layers[i].rope = LayerRope::none;
+    set_mixer(c.layers[i], Mixer::delta_net);
   }
 }
 
@@ -58,8 +57,7 @@ void read_gguf(const GgufFields& fields, ModelConfig& c, bool tiled) {
     const bool is_recurrent =
         recurrent != nullptr && i < recurrent->size() ? (*recurrent)[i] : pattern[i];
     if (!is_recurrent) continue;
-    c.layers[i].mixer = Mixer::delta_net;
-    c.layers[i].rope = LayerRope::none;
+    set_mixer(c.layers[i], Mixer::delta_net);
   }
 }
 

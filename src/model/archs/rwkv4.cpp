@@ -15,8 +15,7 @@ void read_hf(const JsonFields& fields, ModelConfig& c) {
   c.attention_size = fields.get_uint("attention_hidden_size").value_or(c.hidden_size);
   c.max_position_embeddings = 1 << 20;  // nothing limits them
   for (LayerConfig& layer : c.layers) {
-    layer.mixer = Mixer::wkv;
-    layer.rope = LayerRope::none;
+    set_mixer(layer, Mixer::wkv);
   }
   default_ffn_size(c, 4 * c.hidden_size);
   // Halving the stream every few layers is for half precision; the last norm undoes it.
