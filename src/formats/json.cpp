@@ -1,5 +1,6 @@
 #include "formats/json.h"
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -9,6 +10,33 @@
 #include "formats/quoted.h"
 
 namespace wisp::formats {
+namespace {
+
+// `text` with quotes around the numbers that JSON does not have, outside strings.
+std::string quote_python_numbers(std::string_view text) {
+  static constexpr std::array<std::string_view, 3> kNumbers = {"-Infinity", "Infinity", "NaN"};
+  std::string out;
+  out.reserve(text.size());
+  bool in_string = false;
+  for (size_t i = 0; i < text.size();) {
+    std::string_view number;
+    for (const std::string_view one : kNumbers) {
+      if (!in_string && text.substr(i).starts_with(one)) number = one;
+    }
+    if (!number.empty()) {
+      out.append("\"").append(number).append("\"");
+      i += number.size();
+      continue;
+    }
+    const bool escape = in_string && text[i] == '\\' && i + 1 < text.size();
+    if (text[i] == '"') in_string = !in_string;
+    out.append(text.substr(i, escape ? 2 : 1));
+    i += escape ? 2 : 1;
+  }
+  return out;
+}
+
+}  // namespace
 
 template <typename Json>
 Json parse_json_object(std::string_view text, std::string_view what, JsonRules rules) {
@@ -26,6 +54,8 @@ Json parse_json_object(std::string_view text, std::string_view what, JsonRules r
     }
     return true;
   };
+  std::string quoted;
+  if (rules.python_numbers) text = quoted = quote_python_numbers(text);
   Json parsed;
   try {
     parsed = Json::parse(text.begin(), text.end(), check);

@@ -8,9 +8,11 @@
 namespace wisp::formats {
 
 struct JsonRules {
-  int max_depth = 64;         // arrays and objects inside each other
-  bool unique_names = false;  // whether a name used twice in an object is an error; else the last
-                              // one counts
+  int max_depth = 64;           // arrays and objects inside each other
+  bool unique_names = false;    // whether a name used twice in an object is an error; else the last
+                                // one counts
+  bool python_numbers = false;  // whether Infinity, -Infinity and NaN, which Python writes and JSON
+                                // lacks, are read, as the strings of those names
 };
 
 // The object that `text` holds. Json is nlohmann::json or nlohmann::ordered_json. Throws Error,

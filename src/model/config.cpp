@@ -12,6 +12,7 @@ namespace {
 
 // Far above any published model, far below what would overflow 32 bits in a product of two.
 constexpr uint32_t kMaxDim = 1U << 24;
+constexpr uint32_t kMaxStateWidth = 1U << 28;  // f32 values of one sequence and layer
 constexpr uint32_t kMaxLayers = 4096;
 constexpr uint32_t kMaxContext = 1U << 28;
 
@@ -128,6 +129,10 @@ void check_scan(const ScanConfig& s, uint32_t taps) {
   expect_range("scan_heads", s.num_heads, kMaxDim);
   expect_range("scan_groups", s.num_groups, 4096);
   expect_range("scan_state_size", s.state_size, plan::kMaxScanState);
+  if (uint64_t{s.inner_size} * s.state_size > kMaxStateWidth) {
+    fail("a scan of {} channels with states of {}, expected {} values or less", s.inner_size,
+         s.state_size, kMaxStateWidth);
+  }
   if (s.dt_rank > kMaxDim) fail("time_step_rank is {}", s.dt_rank);
   if (s.inner_size % s.num_heads != 0 || s.num_heads % s.num_groups != 0) {
     fail("{} channels of {} heads of {} groups", s.inner_size, s.num_heads, s.num_groups);

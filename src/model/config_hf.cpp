@@ -158,7 +158,8 @@ uint32_t read_num_layers(const JsonFields& fields) {
 }  // namespace
 
 json read_json(const std::filesystem::path& path) {
-  return formats::parse_json_object<json>(read_text(path, size_t{64} << 20), path.string());
+  return formats::parse_json_object<json>(read_text(path, size_t{64} << 20), path.string(),
+                                          {.python_numbers = true});
 }
 
 ModelConfig read_hf_config(const JsonFields& fields, bool attention) {

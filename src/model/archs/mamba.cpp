@@ -1,7 +1,7 @@
 // Mamba and Mamba-2: layers of a selective scan alone. HF: modeling_mamba.py, modeling_mamba2.py.
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include "base/checked.h"
 #include "model/archs/families.h"
 
 namespace wisp::model {
@@ -27,7 +27,8 @@ void read_hf(const JsonFields& fields, ModelConfig& c) {
     s.dt_max = static_cast<float>(limits[1]);
   }
   s.state_size = fields.require_uint("state_size");
-  s.inner_size = fields.require_uint("expand") * c.hidden_size;
+  s.inner_size = checked_cast<uint32_t>(uint64_t{fields.require_uint("expand")} * c.hidden_size,
+                                        "field 'expand' times hidden_size");
   c.conv_taps = fields.require_uint("conv_kernel");
   c.conv_bias = fields.get_bool("use_conv_bias").value_or(true);
   c.scan_bias = fields.get_bool("use_bias").value_or(false);

@@ -1,8 +1,7 @@
-// Nemotron-H: each layer is a scan as in Mamba-2, attention without positions, or a network, of
-// experts in some. HF: modeling_nemotron_h.py.
+// Nemotron-H: layers of a scan, attention, a network or experts. HF: modeling_nemotron_h.py.
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include "base/checked.h"
 #include "model/archs/families.h"
 
 namespace wisp::model {
@@ -71,7 +70,8 @@ void read_hf(const JsonFields& fields, ModelConfig& c) {
   ScanConfig& s = c.scan.emplace();
   s.dt_min = static_cast<float>(fields.get_number("time_step_min").value_or(0.001));
   s.num_heads = fields.require_uint("mamba_num_heads");
-  s.inner_size = s.num_heads * fields.require_uint("mamba_head_dim");
+  const uint64_t channels = uint64_t{s.num_heads} * fields.require_uint("mamba_head_dim");
+  s.inner_size = checked_cast<uint32_t>(channels, "field 'mamba_num_heads' times mamba_head_dim");
   s.num_groups = fields.require_uint("n_groups");
   s.state_size = fields.require_uint("ssm_state_size");
   s.norm_group = s.inner_size / std::max(1U, s.num_groups);
