@@ -118,7 +118,7 @@ def gguf_tensors():
     def one(name, infos, message, data=bytes(256)):
         put(f"{name}.gguf", gguf((), infos, data), message)
 
-    one("type_iq2_xxs", [info(kind=16)], "tensor 't': type IQ2_XXS is not supported yet")
+    one("type_q8_k", [info(kind=15)], "tensor 't': type Q8_K is not supported yet")
     one("type_retired", [info(kind=4)], "type Q4_2 is not supported yet")
     one("type_unknown", [info(kind=4711)], "tensor 't': unknown type id 4711")
     one("no_dims", [info(dims=()) + bytes(8)], "expected 1 to 4 dimensions, found 0")
@@ -137,7 +137,7 @@ def gguf_tensors():
     one("name_twice", [info(), info(offset=128)], "tensor 't' appears twice")
     one("name_not_utf8", [info(b"\xed\xa0\x80")], "tensor name '\\xed\\xa0\\x80' is not UTF-8")
     one("name_empty", [info("") + bytes(8)], "tensor name at byte 32 is empty")
-    one("name_long", [info("x" * 500 + "\n", kind=16)], "...': type IQ2_XXS")
+    one("name_long", [info("x" * 500 + "\n", kind=15)], "...': type Q8_K")
 
 
 def gguf_parts():

@@ -17,6 +17,10 @@ DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
 BLOCKS = 64
 # Byte offsets of the f16 scales in a block.
 SCALES = {"F16": [], "BF16": [], "Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q4_K": [0, 2], "Q6_K": [208]}
+SCALES |= {"Q5_0": [0], "Q5_1": [0, 2], "Q2_K": [80, 82], "Q3_K": [108], "Q5_K": [0, 2]}
+SCALES |= {"IQ4_NL": [0], "IQ4_XS": [0], "MXFP4": []}
+# Byte offsets of scales that are one byte: over the blocks they take every value once.
+BYTE_SCALES = {"MXFP4": [0]}
 ENCODERS = ["F16", "BF16", "Q8_0", "Q4_0", "Q4_1"]
 SPECIAL_SCALES = np.array(
     [0.0, -0.0, 65504.0, -65504.0, 6e-8, -6e-8, 6.1e-5, 1.0, -1.0, np.inf, -np.inf, np.nan], np.float16
@@ -26,8 +30,11 @@ SPECIAL_SCALES = np.array(
 def random_blocks(name, rng):
     """Random bytes, with scales that run from special ones through all magnitudes."""
     _, size = GGML_QUANT_SIZES[GGMLQuantizationType[name]]
-    count = BLOCKS if SCALES[name] else 65536 // 16
+    byte_scales = BYTE_SCALES.get(name, [])
+    count = BLOCKS if SCALES[name] else 256 // len(byte_scales) if byte_scales else 65536 // 16
     blocks = rng.integers(0, 256, (count, size), np.uint8)
+    if byte_scales:
+        blocks[:, byte_scales] = rng.permutation(256).reshape(count, -1)
     for offset in SCALES[name]:
         scales = (rng.standard_normal(count) * 10.0 ** rng.uniform(-7, 4, count)).astype(np.float16)
         special = rng.permutation(SPECIAL_SCALES)

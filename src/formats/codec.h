@@ -30,9 +30,17 @@ void dequantize_f16(const std::byte* blocks, float* out, size_t elements);
 void dequantize_bf16(const std::byte* blocks, float* out, size_t elements);
 void dequantize_q4_0(const std::byte* blocks, float* out, size_t elements);
 void dequantize_q4_1(const std::byte* blocks, float* out, size_t elements);
+void dequantize_q5_0(const std::byte* blocks, float* out, size_t elements);
+void dequantize_q5_1(const std::byte* blocks, float* out, size_t elements);
 void dequantize_q8_0(const std::byte* blocks, float* out, size_t elements);
+void dequantize_q2_k(const std::byte* blocks, float* out, size_t elements);
+void dequantize_q3_k(const std::byte* blocks, float* out, size_t elements);
 void dequantize_q4_k(const std::byte* blocks, float* out, size_t elements);
+void dequantize_q5_k(const std::byte* blocks, float* out, size_t elements);
 void dequantize_q6_k(const std::byte* blocks, float* out, size_t elements);
+void dequantize_iq4_nl(const std::byte* blocks, float* out, size_t elements);
+void dequantize_iq4_xs(const std::byte* blocks, float* out, size_t elements);
+void dequantize_mxfp4(const std::byte* blocks, float* out, size_t elements);
 
 void quantize_f32(const float* values, std::byte* blocks, size_t elements);
 void quantize_f16(const float* values, std::byte* blocks, size_t elements);

@@ -22,6 +22,9 @@ void store_nibbles(std::byte* to, const int (&levels)[kBlock]) {
   }
 }
 
+// The fifth bits of 32 levels are one u32: bit 4 of level i is its bit i.
+int fifth_bit(uint32_t high, size_t i) { return static_cast<int>(high >> i & 1) << 4; }
+
 float inverse(float scale) { return scale == 0.0f ? 0.0f : 1.0f / scale; }
 
 }  // namespace
@@ -51,6 +54,39 @@ void dequantize_q4_1(const std::byte* blocks, float* out, size_t elements) {
       const int packed = std::to_integer<int>(blocks[4 + i]);
       out[i] = d * static_cast<float>(packed & 15) + m;
       out[i + kBlock / 2] = d * static_cast<float>(packed >> 4) + m;
+    }
+  }
+}
+
+// Q5_0, 22 bytes for 32 values; value = d * (q - 16)
+//   0    f16 d        2    u32 fifth bits: bit i is bit 4 of q[i]
+//   6    16 bytes     the low four bits as in Q4_0
+void dequantize_q5_0(const std::byte* blocks, float* out, size_t elements) {
+  for (size_t block = 0; block < elements / kBlock; ++block, blocks += 22, out += kBlock) {
+    const float d = load_f16(blocks);
+    const auto high = load<uint32_t>(blocks + 2);
+    for (size_t i = 0; i < kBlock / 2; ++i) {
+      const int packed = std::to_integer<int>(blocks[6 + i]);
+      out[i] = d * static_cast<float>(((packed & 15) | fifth_bit(high, i)) - 16);
+      out[i + kBlock / 2] =
+          d * static_cast<float>((packed >> 4 | fifth_bit(high, i + kBlock / 2)) - 16);
+    }
+  }
+}
+
+// Q5_1, 24 bytes for 32 values; value = d * q + m
+//   0    f16 d        2    f16 m        4    u32 fifth bits as in Q5_0
+//   8    16 bytes     the low four bits as in Q4_0
+void dequantize_q5_1(const std::byte* blocks, float* out, size_t elements) {
+  for (size_t block = 0; block < elements / kBlock; ++block, blocks += 24, out += kBlock) {
+    const float d = load_f16(blocks);
+    const float m = load_f16(blocks + 2);
+    const auto high = load<uint32_t>(blocks + 4);
+    for (size_t i = 0; i < kBlock / 2; ++i) {
+      const int packed = std::to_integer<int>(blocks[8 + i]);
+      out[i] = d * static_cast<float>((packed & 15) | fifth_bit(high, i)) + m;
+      out[i + kBlock / 2] =
+          d * static_cast<float>(packed >> 4 | fifth_bit(high, i + kBlock / 2)) + m;
     }
   }
 }

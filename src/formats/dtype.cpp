@@ -34,9 +34,17 @@ constexpr DTypeInfo kDTypes[] = {
     {BOOL, false, "BOOL", 1,   1,   kNoGguf, "BOOL", nullptr, nullptr, ""},
     {Q4_0, true,  "Q4_0", 32,  18,  2,  "",     dequantize_q4_0, quantize_q4_0, "codec/q4_0.wgsl"},
     {Q4_1, true,  "Q4_1", 32,  20,  3,  "",     dequantize_q4_1, quantize_q4_1, "codec/q4_1.wgsl"},
+    {Q5_0, false, "Q5_0", 32,  22,  6,  "",     dequantize_q5_0, nullptr, ""},
+    {Q5_1, false, "Q5_1", 32,  24,  7,  "",     dequantize_q5_1, nullptr, ""},
     {Q8_0, true,  "Q8_0", 32,  34,  8,  "",     dequantize_q8_0, quantize_q8_0, "codec/q8_0.wgsl"},
-    {Q4_K, true,  "Q4_K", 256, 144, 12, "",     dequantize_q4_k, nullptr,       "codec/q4_k.wgsl"},
-    {Q6_K, true,  "Q6_K", 256, 210, 14, "",     dequantize_q6_k, nullptr,       "codec/q6_k.wgsl"},
+    {Q2_K, false, "Q2_K", 256, 84,  10, "",     dequantize_q2_k, nullptr, ""},
+    {Q3_K, false, "Q3_K", 256, 110, 11, "",     dequantize_q3_k, nullptr, ""},
+    {Q4_K, true,  "Q4_K", 256, 144, 12, "",     dequantize_q4_k, nullptr, "codec/q4_k.wgsl"},
+    {Q5_K, false, "Q5_K", 256, 176, 13, "",     dequantize_q5_k, nullptr, ""},
+    {Q6_K, true,  "Q6_K", 256, 210, 14, "",     dequantize_q6_k, nullptr, "codec/q6_k.wgsl"},
+    {IQ4_NL, false, "IQ4_NL", 32, 18, 20, "",   dequantize_iq4_nl, nullptr, ""},
+    {IQ4_XS, false, "IQ4_XS", 256, 136, 23, "", dequantize_iq4_xs, nullptr, ""},
+    {MXFP4, false, "MXFP4", 32, 17, 39, "",     dequantize_mxfp4, nullptr, ""},
 };
 // clang-format on
 
@@ -44,7 +52,7 @@ constexpr bool rows_follow_enum() {
   for (size_t i = 0; i < std::size(kDTypes); ++i) {
     if (static_cast<size_t>(kDTypes[i].dtype) != i) return false;
   }
-  return std::size(kDTypes) == static_cast<size_t>(DType::Q6_K) + 1;
+  return std::size(kDTypes) == static_cast<size_t>(DType::MXFP4) + 1;
 }
 static_assert(rows_follow_enum());
 

@@ -27,9 +27,17 @@ enum class DType : uint8_t {
   BOOL,
   Q4_0,
   Q4_1,
+  Q5_0,
+  Q5_1,
   Q8_0,
+  Q2_K,
+  Q3_K,
   Q4_K,
+  Q5_K,
   Q6_K,
+  IQ4_NL,
+  IQ4_XS,
+  MXFP4,
 };
 
 // Decodes `elements` values (a multiple of block_elements) from `blocks`, which may lie at any
@@ -40,7 +48,7 @@ using QuantizeFn = void (*)(const float* values, std::byte* blocks, size_t eleme
 
 struct DTypeInfo {
   DType dtype;
-  bool is_weight;  // backends multiply with it; then dequantize is set
+  bool is_weight;  // backends multiply with it; then dequantize and wgsl_codec are set
   std::string_view name;
   uint32_t block_elements;            // values in a block; 1 for plain types
   uint32_t block_bytes;               // bytes of a block
@@ -57,7 +65,7 @@ std::span<const DTypeInfo> all_dtypes();
 inline std::string_view dtype_name(DType dtype) { return dtype_info(dtype).name; }
 
 // The type of a GGUF id. Throws Error that gives the type's name when GGUF defines it and we do not
-// read it ("type IQ2_XXS is not supported yet"), else "unknown type id 77".
+// read it ("type Q8_K is not supported yet"), else "unknown type id 77".
 DType dtype_from_gguf(uint32_t id);
 // The type of a safetensors name. Throws Error with the name when it is not one we read.
 DType dtype_from_safetensors(std::string_view name);

@@ -39,7 +39,7 @@ class ModelFilesTest(Case):
                            ("offset_past_end.gguf", "offset"),
                            ("huge_tensor_count.gguf", "tensor"),
                            ("type_unknown.gguf", "unknown type id"),
-                           ("type_iq2_xxs.gguf", "IQ2_XXS"), ("empty.gguf", "empty.gguf"),
+                           ("type_q8_k.gguf", "Q8_K"), ("empty.gguf", "empty.gguf"),
                            ("wrong_magic.gguf", "wrong_magic.gguf")):
             self.generate(text, BROKEN / name)
             self.check(1, text, "inspect", BROKEN / name)

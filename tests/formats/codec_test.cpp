@@ -72,9 +72,10 @@ TEST_P(Decoder, ReadsBlocksAtAnyAddress) {
   expect_same_bits(values, expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    EveryWeightType, Decoder,
-    testing::ValuesIn(rows([](const DTypeInfo& info) { return info.is_weight; })), row_name);
+INSTANTIATE_TEST_SUITE_P(EveryDecoder, Decoder, testing::ValuesIn(rows([](const DTypeInfo& info) {
+                           return info.dequantize != nullptr;
+                         })),
+                         row_name);
 
 class Encoder : public testing::TestWithParam<const DTypeInfo*> {};
 

@@ -22,7 +22,8 @@ TEST(DType, RowsAreConsistent) {
   for (const DTypeInfo& info : all_dtypes()) {
     EXPECT_EQ(&dtype_info(info.dtype), &info);
     EXPECT_TRUE(names.insert(info.name).second) << info.name;
-    EXPECT_EQ(info.is_weight, info.dequantize != nullptr) << info.name;
+    EXPECT_TRUE(!info.is_weight || info.dequantize != nullptr) << info.name;
+    EXPECT_TRUE(info.quantize == nullptr || info.dequantize != nullptr) << info.name;
     EXPECT_EQ(info.is_weight, !info.wgsl_codec.empty()) << info.name;
     EXPECT_TRUE(info.gguf_id || !info.safetensors_name.empty()) << info.name;
     if (info.gguf_id) {
@@ -35,9 +36,9 @@ TEST(DType, RowsAreConsistent) {
 }
 
 TEST(DType, UnsupportedTypesAreNamed) {
-  EXPECT_EQ(error_of([] { dtype_from_gguf(16); }), "type IQ2_XXS is not supported yet");
-  EXPECT_EQ(error_of([] { dtype_from_gguf(39); }), "type MXFP4 is not supported yet");
-  EXPECT_EQ(error_of([] { dtype_from_gguf(13); }), "type Q5_K is not supported yet");
+  EXPECT_EQ(error_of([] { dtype_from_gguf(9); }), "type Q8_1 is not supported yet");
+  EXPECT_EQ(error_of([] { dtype_from_gguf(15); }), "type Q8_K is not supported yet");
+  EXPECT_EQ(error_of([] { dtype_from_gguf(41); }), "type Q1_0 is not supported yet");
   EXPECT_EQ(error_of([] { dtype_from_gguf(4000); }), "unknown type id 4000");
   EXPECT_EQ(error_of([] { dtype_from_safetensors("F8_E5M2"); }),
             "type F8_E5M2 is not supported yet");

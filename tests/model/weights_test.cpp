@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "formats/gguf.h"
 #include "formats/safetensors.h"
 #include "model/model.h"
 #include "temporary_folder.h"
@@ -249,6 +250,36 @@ TEST(Weights, WrongShapeAndType) {
               named(t, "model.norm.weight").dtype = formats::DType::I32;
             }).find("no weight type"),
             std::string::npos);
+}
+
+// Types that are decoded, but that backends do not multiply with, too.
+TEST(Weights, EveryOtherTypeIsRefusedByName) {
+  const auto source = formats::Checkpoint::open(kModels / "gguf_lfm2/model.gguf");
+  const std::filesystem::path path = temporary_folder() / "changed.gguf";
+  const std::vector<std::byte> bytes(1 << 20);
+  const std::string name = "blk.1.ffn_down.weight";
+  for (const formats::DTypeInfo& info : formats::all_dtypes()) {
+    if (info.is_weight || !info.gguf_id || 64 % info.block_elements != 0) continue;
+    std::vector<formats::GgufTensor> tensors;
+    for (const TensorView& t : source.tensors()) {
+      tensors.push_back({t.name, t.name == name ? info.dtype : t.dtype, t.shape, [&, &t = t] {
+                           if (t.name != name) return t.data;
+                           const uint64_t size = formats::tensor_bytes(info.dtype, t.shape);
+                           return std::span(bytes).first(size);
+                         }});
+    }
+    formats::write_gguf(path, source.metadata(), tensors);
+    try {
+      load_model(formats::Checkpoint::open(path), {});
+      FAIL() << info.name;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what())
+                    .find("tensor 'blk.1.ffn_down.weight' has type " + std::string(info.name) +
+                          ", which is no weight type"),
+                std::string::npos)
+          << error.what();
+    }
+  }
 }
 
 // For every fixture what load_model says, here nothing; and what it says of a wrong one.
