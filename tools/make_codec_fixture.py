@@ -3,7 +3,8 @@
 
 Run by hand when a codec is added: pip install gguf==0.19.0 safetensors==0.8.0, then run this; the
 results are committed. codecs.safetensors holds, for each type T, "T.blocks" and what they decode to,
-"T.values", and for types with a reference encoder "T.input" and its blocks, "T.encoded".
+"T.values", for types with a reference encoder "T.input" and its blocks, "T.encoded", and for those
+with a grid "T.grid", its values.
 """
 
 from pathlib import Path
@@ -18,9 +19,14 @@ BLOCKS = 64
 # Byte offsets of the f16 scales in a block.
 SCALES = {"F16": [], "BF16": [], "Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q4_K": [0, 2], "Q6_K": [208]}
 SCALES |= {"Q5_0": [0], "Q5_1": [0, 2], "Q2_K": [80, 82], "Q3_K": [108], "Q5_K": [0, 2]}
-SCALES |= {"IQ4_NL": [0], "IQ4_XS": [0], "MXFP4": []}
+SCALES |= {"IQ4_NL": [0], "IQ4_XS": [0], "MXFP4": [], "NVFP4": [], "TQ1_0": [52], "TQ2_0": [64]}
+SCALES |= {"IQ2_XXS": [0], "IQ2_XS": [0], "IQ2_S": [0], "IQ3_XXS": [0], "IQ3_S": [0], "IQ1_S": [0]}
+SCALES |= {"IQ1_M": [48]}
+# Types that store such a scale as the highest nibbles of the four u16 at its offset.
+SPREAD_SCALES = ["IQ1_M"]
 # Byte offsets of scales that are one byte: over the blocks they take every value once.
-BYTE_SCALES = {"MXFP4": [0]}
+BYTE_SCALES = {"MXFP4": [0], "NVFP4": [0, 1, 2, 3]}
+GRIDS = ["IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ1_S"]
 ENCODERS = ["F16", "BF16", "Q8_0", "Q4_0", "Q4_1"]
 SPECIAL_SCALES = np.array(
     [0.0, -0.0, 65504.0, -65504.0, 6e-8, -6e-8, 6.1e-5, 1.0, -1.0, np.inf, -np.inf, np.nan], np.float16
@@ -39,7 +45,12 @@ def random_blocks(name, rng):
         scales = (rng.standard_normal(count) * 10.0 ** rng.uniform(-7, 4, count)).astype(np.float16)
         special = rng.permutation(SPECIAL_SCALES)
         scales[: len(special)] = special
-        blocks[:, offset : offset + 2] = scales.view(np.uint8).reshape(count, 2)
+        if name in SPREAD_SCALES:
+            words = blocks[:, offset : offset + 8].copy().view(np.uint16) & 0xFFF
+            words |= scales.view(np.uint16)[:, None] >> np.array([0, 4, 8, 12], np.uint16) << 12
+            blocks[:, offset : offset + 8] = words.view(np.uint8)
+        else:
+            blocks[:, offset : offset + 2] = scales.view(np.uint8).reshape(count, 2)
     return blocks
 
 
@@ -75,6 +86,9 @@ def write_codecs():
             blocks = random_blocks(name, rng)
             tensors[f"{name}.blocks"] = blocks
             tensors[f"{name}.values"] = gguf.quants.dequantize(blocks, kind).astype(np.float32)
+            if name in GRIDS:
+                kind_of_blocks = getattr(gguf.quants, name)
+                tensors[f"{name}.grid"] = kind_of_blocks.grid.reshape(kind_of_blocks.grid_shape).astype(np.int8)
             if name in ENCODERS:
                 values = encoder_input(name, rng)
                 tensors[f"{name}.input"] = values

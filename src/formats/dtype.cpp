@@ -42,9 +42,19 @@ constexpr DTypeInfo kDTypes[] = {
     {Q4_K, true,  "Q4_K", 256, 144, 12, "",     dequantize_q4_k, nullptr, "codec/q4_k.wgsl"},
     {Q5_K, false, "Q5_K", 256, 176, 13, "",     dequantize_q5_k, nullptr, ""},
     {Q6_K, true,  "Q6_K", 256, 210, 14, "",     dequantize_q6_k, nullptr, "codec/q6_k.wgsl"},
-    {IQ4_NL, false, "IQ4_NL", 32, 18, 20, "",   dequantize_iq4_nl, nullptr, ""},
-    {IQ4_XS, false, "IQ4_XS", 256, 136, 23, "", dequantize_iq4_xs, nullptr, ""},
-    {MXFP4, false, "MXFP4", 32, 17, 39, "",     dequantize_mxfp4, nullptr, ""},
+    {IQ1_S,   false, "IQ1_S",   256, 50,  19, "", dequantize_iq1_s,   nullptr, ""},
+    {IQ1_M,   false, "IQ1_M",   256, 56,  29, "", dequantize_iq1_m,   nullptr, ""},
+    {IQ2_XXS, false, "IQ2_XXS", 256, 66,  16, "", dequantize_iq2_xxs, nullptr, ""},
+    {IQ2_XS,  false, "IQ2_XS",  256, 74,  17, "", dequantize_iq2_xs,  nullptr, ""},
+    {IQ2_S,   false, "IQ2_S",   256, 82,  22, "", dequantize_iq2_s,   nullptr, ""},
+    {IQ3_XXS, false, "IQ3_XXS", 256, 98,  18, "", dequantize_iq3_xxs, nullptr, ""},
+    {IQ3_S,   false, "IQ3_S",   256, 110, 21, "", dequantize_iq3_s,   nullptr, ""},
+    {IQ4_NL,  false, "IQ4_NL",  32,  18,  20, "", dequantize_iq4_nl,  nullptr, ""},
+    {IQ4_XS,  false, "IQ4_XS",  256, 136, 23, "", dequantize_iq4_xs,  nullptr, ""},
+    {TQ1_0,   false, "TQ1_0",   256, 54,  34, "", dequantize_tq1_0,   nullptr, ""},
+    {TQ2_0,   false, "TQ2_0",   256, 66,  35, "", dequantize_tq2_0,   nullptr, ""},
+    {MXFP4,   false, "MXFP4",   32,  17,  39, "", dequantize_mxfp4,   nullptr, ""},
+    {NVFP4,   false, "NVFP4",   64,  36,  40, "", dequantize_nvfp4,   nullptr, ""},
 };
 // clang-format on
 
@@ -52,7 +62,7 @@ constexpr bool rows_follow_enum() {
   for (size_t i = 0; i < std::size(kDTypes); ++i) {
     if (static_cast<size_t>(kDTypes[i].dtype) != i) return false;
   }
-  return std::size(kDTypes) == static_cast<size_t>(DType::MXFP4) + 1;
+  return std::size(kDTypes) == static_cast<size_t>(DType::NVFP4) + 1;
 }
 static_assert(rows_follow_enum());
 

@@ -35,9 +35,19 @@ enum class DType : uint8_t {
   Q4_K,
   Q5_K,
   Q6_K,
+  IQ1_S,
+  IQ1_M,
+  IQ2_XXS,
+  IQ2_XS,
+  IQ2_S,
+  IQ3_XXS,
+  IQ3_S,
   IQ4_NL,
   IQ4_XS,
+  TQ1_0,
+  TQ2_0,
   MXFP4,
+  NVFP4,
 };
 
 // Decodes `elements` values (a multiple of block_elements) from `blocks`, which may lie at any

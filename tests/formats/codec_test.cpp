@@ -2,12 +2,16 @@
 // (tools/make_codec_fixture.py).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "formats/codec_grids.h"
 #include "formats/dtype.h"
 #include "formats/safetensors.h"
 #include "test_files.h"
@@ -113,6 +117,21 @@ INSTANTIATE_TEST_SUITE_P(EveryEncoder, Encoder, testing::ValuesIn(rows([](const 
                            return info.quantize != nullptr;
                          })),
                          row_name);
+
+// Blocks of the fixture need not name every entry.
+TEST(Grids, HoldTheValuesOfTheReference) {
+  const std::pair<const char*, std::span<const std::byte>> grids[] = {
+      {"IQ2_XXS", std::as_bytes(std::span(kIq2XxsGrid))},
+      {"IQ2_XS", std::as_bytes(std::span(kIq2XsGrid))},
+      {"IQ2_S", std::as_bytes(std::span(kIq2SGrid))},
+      {"IQ3_XXS", std::as_bytes(std::span(kIq3XxsGrid))},
+      {"IQ3_S", std::as_bytes(std::span(kIq3SGrid))},
+      {"IQ1_S", std::as_bytes(std::span(kIq1Grid))},
+  };
+  for (const auto& [name, bytes] : grids) {
+    EXPECT_TRUE(std::ranges::equal(bytes, fixture(std::string(name) + ".grid").data)) << name;
+  }
+}
 
 TEST(F32, IsCopied) {
   const std::vector<float> values = {1.0f, -0.0f, 3e-40f};
