@@ -70,7 +70,9 @@ class Storage:
     number: int  # ggml's
     values: int  # of a block
     size: int  # of a block, bytes
-    halves: tuple = ()  # (byte of the block, f16 value): scales that keep weights near N(0, 0.02)
+    # Scales that keep weights near N(0, 0.02), (byte of the block, value): f16, and plain bytes.
+    halves: tuple = ()
+    bytes: tuple = ()
 
 
 STORAGE = {
@@ -78,9 +80,25 @@ STORAGE = {
     "f16": Storage(1, 1, 2),
     "q4_0": Storage(2, 32, 18, ((0, 0.004),)),
     "q4_1": Storage(3, 32, 20, ((0, 0.004), (2, -0.03))),
+    "q5_0": Storage(6, 32, 22, ((0, 0.002),)),
+    "q5_1": Storage(7, 32, 24, ((0, 0.002), (2, -0.03))),
     "q8_0": Storage(8, 32, 34, ((0, 0.0003),)),
+    "q2_k": Storage(10, 256, 84, ((80, 0.0024), (82, 0.0036))),
+    "q3_k": Storage(11, 256, 110, ((108, 4e-4),)),
     "q4_k": Storage(12, 256, 144, ((0, 1e-4), (2, 7e-4))),
+    "q5_k": Storage(13, 256, 176, ((0, 5e-5), (2, 7e-4))),
     "q6_k": Storage(14, 256, 210, ((208, 1e-5),)),
+    "iq2_xxs": Storage(16, 256, 66, ((0, 4e-4),)),
+    "iq2_xs": Storage(17, 256, 74, ((0, 4e-4),)),
+    "iq3_xxs": Storage(18, 256, 98, ((0, 1.5e-4),)),
+    "iq1_s": Storage(19, 256, 50, ((0, 0.003),)),
+    "iq4_nl": Storage(20, 32, 18, ((0, 0.0003),)),
+    "iq3_s": Storage(21, 256, 110, ((0, 1.5e-4),)),
+    "iq2_s": Storage(22, 256, 82, ((0, 4e-4),)),
+    "iq4_xs": Storage(23, 256, 136, ((0, 1.6e-5),)),
+    "tq1_0": Storage(34, 256, 54, ((52, 0.025),)),
+    "tq2_0": Storage(35, 256, 66, ((64, 0.02),)),
+    "mxfp4": Storage(39, 32, 17, bytes=((0, 120),)),
 }
 TYPES = [name for name in STORAGE if name != "f32"]  # of matrices
 
@@ -266,6 +284,8 @@ def random_blocks(storage):
         low, high = struct.pack("<e", value)
         raw[place :: kind.size] = bytes([low]) * count
         raw[place + 1 :: kind.size] = bytes([high]) * count
+    for place, value in kind.bytes:
+        raw[place :: kind.size] = bytes([value]) * count
     return memoryview(raw)
 
 

@@ -38,3 +38,8 @@ fn half_at(pair: u32, i: u32) -> f32 {
   let both = unpack2x16float(pair);
   return select(both.x, both.y, (i & 1u) == 1u);
 }
+
+// The differences of bytes of 0..127 and those of `by`, as signed bytes.
+fn less(q: vec4<u32>, by: u32) -> vec4<u32> {
+  return ((q | vec4<u32>(0x80808080u)) - vec4<u32>(by)) ^ vec4<u32>(0x80808080u);
+}

@@ -1,6 +1,6 @@
 // F16 rows, padded with zeros to whole vectors of 16 bytes (8 values).
 @group(0) @binding(2) var<storage, read> weights: array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read> weight_scales: array<u32>;  // not used
+@group(0) @binding(3) var<storage, read> weight_side: array<u32>;  // not used
 
 struct Group {
   bits: array<vec4<u32>, 4>,

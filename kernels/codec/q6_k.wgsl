@@ -2,21 +2,8 @@
 // block: 128 bytes of low nibbles, 64 of upper bit pairs, 16 signed scales; plane 1: d, f16. Of each
 // 128 values the group of 32 at t = 0..3 has its nibbles in the bytes 32 * (t & 1).., low for t < 2,
 // and its bit pairs at bit 2 t of the 32 bytes.
-//! include codec/bytes.wgsl
-@group(0) @binding(2) var<storage, read> weights: array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read> weight_scales: array<u32>;
-
-struct Group {
-  lo: vec4<u32>,  // q - 32 in each byte
-  hi: vec4<u32>,
-  d_lo: f32,
-  d_hi: f32,
-}
-
-// Bytes 0..63 less 32, as signed bytes.
-fn centre(q: vec4<u32>) -> vec4<u32> {
-  return ((q | vec4<u32>(0x80808080u)) - vec4<u32>(0x20202020u)) ^ vec4<u32>(0x80808080u);
-}
+//! include codec/planes.wgsl
+//! include codec/signed_halves.wgsl
 
 fn load_group(row: u32, group: u32) -> Group {
   let block = row * (GROUPS / 8u) + group / 8u;
@@ -32,18 +19,7 @@ fn load_group(row: u32, group: u32) -> Group {
   let hi = ((weights[low + 1u] >> nibble) & mask4) |
            (((weights[upper + 1u] >> pair) & mask2) << vec4<u32>(4u));
   let scales = bitcast<i32>(weights[block * 13u + 12u][j / 2u]) << (16u - 16u * (j & 1u));
-  let d = half_at(weight_scales[block >> 1u], block);
-  return Group(centre(lo), centre(hi), d * f32((scales << 8u) >> 24u), d * f32(scales >> 24u));
-}
-
-fn group_floats(g: Group) -> array<vec4<f32>, 8> {
-  return array<vec4<f32>, 8>(
-      g.d_lo * signed_bytes(g.lo.x), g.d_lo * signed_bytes(g.lo.y), g.d_lo * signed_bytes(g.lo.z),
-      g.d_lo * signed_bytes(g.lo.w), g.d_hi * signed_bytes(g.hi.x), g.d_hi * signed_bytes(g.hi.y),
-      g.d_hi * signed_bytes(g.hi.z), g.d_hi * signed_bytes(g.hi.w));
-}
-
-fn group_dot(g: Group, x: XGroup, acc: f32) -> f32 {
-  return fma(g.d_hi * x.d, block_float(dot_half(g.hi, x.hi, BLOCK_ZERO)),
-             fma(g.d_lo * x.d, block_float(dot_half(g.lo, x.lo, BLOCK_ZERO)), acc));
+  let d = half_at(weight_side[block >> 1u], block);
+  return Group(less(lo, 0x20202020u), less(hi, 0x20202020u), d * f32((scales << 8u) >> 24u),
+               d * f32(scales >> 24u));
 }

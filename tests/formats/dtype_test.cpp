@@ -22,7 +22,7 @@ TEST(DType, RowsAreConsistent) {
   for (const DTypeInfo& info : all_dtypes()) {
     EXPECT_EQ(&dtype_info(info.dtype), &info);
     EXPECT_TRUE(names.insert(info.name).second) << info.name;
-    EXPECT_TRUE(!info.is_weight || info.dequantize != nullptr) << info.name;
+    EXPECT_EQ(info.is_weight, info.dequantize != nullptr) << info.name;
     EXPECT_TRUE(info.quantize == nullptr || info.dequantize != nullptr) << info.name;
     EXPECT_EQ(info.is_weight, !info.wgsl_codec.empty()) << info.name;
     EXPECT_TRUE(info.gguf_id || !info.safetensors_name.empty()) << info.name;

@@ -1,7 +1,9 @@
 // Block codecs for integer dot products, compiled once for each SIMD target. A codec has
 //   kBlocks, kBytes       blocks of 32 weights in a unit, and the bytes of a unit
 //   Codec(unit)           what the blocks of one unit share
-//   Factors(block)        {scale, offset, any, any}: w = scale * q + offset; kHasOffset: not 0
+//   kOffset               whether there are offsets: none, one a block, or one for each half
+//   Factors(block)        {scale, offset, of first half, of second}: w = scale * q + offset; what
+//                         kOffset does not name may be anything
 //   Quants(block, i, ..)  q as 16-bit integers: elements i.. of the block's first and second half
 #if defined(WISP_BACKEND_CPU_CODEC_Q8_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef WISP_BACKEND_CPU_CODEC_Q8_INL_H_
@@ -12,8 +14,11 @@
 
 #include <hwy/highway.h>
 
+#include <array>
+#include <cmath>
 #include <cstring>
 
+#include "formats/codec_grids.h"
 #include "formats/half.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -39,6 +44,8 @@ HWY_INLINE uint16_t Load16(const uint8_t* from) {
   return value;
 }
 
+enum class Offset : uint8_t { none, block, halves };
+
 using TagFactors = hn::CappedTag<float, 4>;
 using VecFactors = hn::Vec<TagFactors>;
 
@@ -52,7 +59,7 @@ HWY_INLINE VecFactors LoadHalves(const uint8_t* from) {
 struct CodecQ4_0 {
   static constexpr size_t kBlocks = 1;
   static constexpr size_t kBytes = 18;
-  static constexpr bool kHasOffset = false;
+  static constexpr Offset kOffset = Offset::none;
   const uint8_t* unit;
 
   HWY_INLINE VecFactors Factors(size_t) const { return LoadHalves(unit); }
@@ -67,7 +74,7 @@ struct CodecQ4_0 {
 struct CodecQ4_1 {
   static constexpr size_t kBlocks = 1;
   static constexpr size_t kBytes = 20;
-  static constexpr bool kHasOffset = true;
+  static constexpr Offset kOffset = Offset::block;
   const uint8_t* unit;
 
   HWY_INLINE VecFactors Factors(size_t) const { return LoadHalves(unit); }
@@ -78,10 +85,88 @@ struct CodecQ4_1 {
   }
 };
 
+// Bits i.. of 16, as `value` where they are set.
+HWY_INLINE VecI16 BitsAs(uint16_t bits, size_t i, int16_t value) {
+  const TagI16 d;
+  const VecI16 places = hn::Shl(hn::Set(d, 1), hn::Iota(d, static_cast<int16_t>(i)));
+  const VecI16 set = hn::And(hn::Set(d, static_cast<int16_t>(bits)), places);
+  return hn::IfThenElseZero(hn::Ne(set, hn::Zero(d)), hn::Set(d, value));
+}
+
+struct CodecQ5_0 {
+  static constexpr size_t kBlocks = 1;
+  static constexpr size_t kBytes = 22;
+  static constexpr Offset kOffset = Offset::none;
+  const uint8_t* unit;
+
+  HWY_INLINE VecFactors Factors(size_t) const { return LoadHalves(unit); }
+  HWY_INLINE void Quants(size_t, size_t i, VecI16& first, VecI16& second) const {
+    const TagI16 d;
+    const VecI16 bytes = LoadBytes(unit + 6 + i);
+    const VecI16 low = hn::Add(hn::And(bytes, hn::Set(d, 15)), BitsAs(Load16(unit + 2), i, 16));
+    const VecI16 high = hn::Add(hn::ShiftRight<4>(bytes), BitsAs(Load16(unit + 4), i, 16));
+    first = hn::Sub(low, hn::Set(d, 16));
+    second = hn::Sub(high, hn::Set(d, 16));
+  }
+};
+
+struct CodecQ5_1 {
+  static constexpr size_t kBlocks = 1;
+  static constexpr size_t kBytes = 24;
+  static constexpr Offset kOffset = Offset::block;
+  const uint8_t* unit;
+
+  HWY_INLINE VecFactors Factors(size_t) const { return LoadHalves(unit); }
+  HWY_INLINE void Quants(size_t, size_t i, VecI16& first, VecI16& second) const {
+    const TagI16 d;
+    const VecI16 bytes = LoadBytes(unit + 8 + i);
+    first = hn::Add(hn::And(bytes, hn::Set(d, 15)), BitsAs(Load16(unit + 4), i, 16));
+    second = hn::Add(hn::ShiftRight<4>(bytes), BitsAs(Load16(unit + 6), i, 16));
+  }
+};
+
+// Nibbles of the bytes from `from` on as the values of a codebook.
+HWY_INLINE void LookUp(const std::array<int8_t, 16>& codebook, const uint8_t* from, VecI16& first,
+                       VecI16& second) {
+  const TagU8 du;
+  const auto table = hn::LoadU(hn::FixedTag<int8_t, 16>(), codebook.data());
+  const auto bytes = hn::LoadU(du, from);
+  const auto low = hn::BitCast(TagI8(), hn::And(bytes, hn::Set(du, 15)));
+  const auto high = hn::BitCast(TagI8(), hn::ShiftRight<4>(bytes));
+  first = hn::PromoteTo(TagI16(), hn::TableLookupBytes(table, low));
+  second = hn::PromoteTo(TagI16(), hn::TableLookupBytes(table, high));
+}
+
+struct CodecIQ4_NL {
+  static constexpr size_t kBlocks = 1;
+  static constexpr size_t kBytes = 18;
+  static constexpr Offset kOffset = Offset::none;
+  const uint8_t* unit;
+
+  HWY_INLINE VecFactors Factors(size_t) const { return LoadHalves(unit); }
+  HWY_INLINE void Quants(size_t, size_t i, VecI16& first, VecI16& second) const {
+    LookUp(formats::kIq4Levels, unit + 2 + i, first, second);
+  }
+};
+
+struct CodecMXFP4 {
+  static constexpr size_t kBlocks = 1;
+  static constexpr size_t kBytes = 17;
+  static constexpr Offset kOffset = Offset::none;
+  const uint8_t* unit;
+
+  HWY_INLINE VecFactors Factors(size_t) const {
+    return hn::Set(TagFactors(), std::ldexp(1.0F, unit[0] - 128));
+  }
+  HWY_INLINE void Quants(size_t, size_t i, VecI16& first, VecI16& second) const {
+    LookUp(formats::kFp4Levels, unit + 1 + i, first, second);
+  }
+};
+
 struct CodecQ8_0 {
   static constexpr size_t kBlocks = 1;
   static constexpr size_t kBytes = 34;
-  static constexpr bool kHasOffset = false;
+  static constexpr Offset kOffset = Offset::none;
   const uint8_t* unit;
 
   HWY_INLINE VecFactors Factors(size_t) const { return LoadHalves(unit); }
@@ -93,14 +178,16 @@ struct CodecQ8_0 {
 };
 
 // The layouts are drawn in formats/codec_kquant.cpp.
-struct CodecQ4_K {
+// Q4_K, and Q5_K, which has 32 bytes of upper bits after the scales.
+template <bool kFiveBits>
+struct CodecScaleMin {
   static constexpr size_t kBlocks = 8;
-  static constexpr size_t kBytes = 144;
-  static constexpr bool kHasOffset = true;
+  static constexpr size_t kBytes = kFiveBits ? 176 : 144;
+  static constexpr Offset kOffset = Offset::block;
   const uint8_t* unit;
   HWY_ALIGN float factors[8][4];
 
-  explicit HWY_INLINE CodecQ4_K(const uint8_t* from) : unit(from) {
+  explicit HWY_INLINE CodecScaleMin(const uint8_t* from) : unit(from) {
     const float scale = formats::f16_to_f32(Load16(from));
     const float min = -formats::f16_to_f32(Load16(from + 2));
     uint32_t packed[3];
@@ -136,7 +223,7 @@ struct CodecQ4_K {
     return hn::Load(TagFactors(), factors[block]);
   }
   HWY_INLINE void Quants(size_t block, size_t i, VecI16& first, VecI16& second) const {
-    const uint8_t* quants = unit + 16 + block / 2 * 32 + i;
+    const uint8_t* quants = unit + kBytes - 128 + block / 2 * 32 + i;
     first = LoadBytes(quants);
     second = LoadBytes(quants + 16);
     if (block % 2 == 0) {
@@ -146,6 +233,104 @@ struct CodecQ4_K {
       first = hn::ShiftRight<4>(first);
       second = hn::ShiftRight<4>(second);
     }
+    if (kFiveBits) {
+      first = hn::Or(first, Upper(block, unit + 16 + i));
+      second = hn::Or(second, Upper(block, unit + 32 + i));
+    }
+  }
+  static HWY_INLINE VecI16 Upper(size_t block, const uint8_t* from) {
+    const VecI16 bits = hn::ShiftRightSame(LoadBytes(from), static_cast<int>(block));
+    return hn::ShiftLeft<4>(hn::And(bits, hn::Set(TagI16(), 1)));
+  }
+};
+using CodecQ4_K = CodecScaleMin<false>;
+using CodecQ5_K = CodecScaleMin<true>;
+
+// Bit pairs of the 32 bytes of a group, of which four groups share each.
+HWY_INLINE VecI16 Pairs(const uint8_t* from, size_t group) {
+  const VecI16 bytes = hn::ShiftRightSame(LoadBytes(from), static_cast<int>(group % 4 * 2));
+  return hn::And(bytes, hn::Set(TagI16(), 3));
+}
+
+// The 4-bit scales of 16 weights go into the quants, the minimums into offsets of the halves.
+struct CodecQ2_K {
+  static constexpr size_t kBlocks = 8;
+  static constexpr size_t kBytes = 84;
+  static constexpr Offset kOffset = Offset::halves;
+  const uint8_t* unit;
+  HWY_ALIGN float factors[8][4];
+
+  explicit HWY_INLINE CodecQ2_K(const uint8_t* from) : unit(from) {
+    const float scale = formats::f16_to_f32(Load16(from + 80));
+    const float min = -formats::f16_to_f32(Load16(from + 82));
+    for (size_t block = 0; block < 8; ++block) {
+      factors[block][0] = scale;
+      factors[block][1] = 0.0F;
+      factors[block][2] = min * static_cast<float>(from[2 * block] >> 4);
+      factors[block][3] = min * static_cast<float>(from[2 * block + 1] >> 4);
+    }
+  }
+  HWY_INLINE VecFactors Factors(size_t block) const {
+    return hn::Load(TagFactors(), factors[block]);
+  }
+  HWY_INLINE void Quants(size_t block, size_t i, VecI16& first, VecI16& second) const {
+    const TagI16 d;
+    const uint8_t* quants = unit + 16 + block / 4 * 32 + i;
+    const uint8_t* scales = unit + 2 * block;
+    first = hn::Mul(Pairs(quants, block), hn::Set(d, static_cast<int16_t>(scales[0] & 15)));
+    second = hn::Mul(Pairs(quants + 16, block), hn::Set(d, static_cast<int16_t>(scales[1] & 15)));
+  }
+};
+
+// As in Q6_K scales go into the quants.
+struct CodecQ3_K {
+  static constexpr size_t kBlocks = 8;
+  static constexpr size_t kBytes = 110;
+  static constexpr Offset kOffset = Offset::none;
+  const uint8_t* unit;
+  VecFactors scale;
+
+  explicit HWY_INLINE CodecQ3_K(const uint8_t* from)
+      : unit(from), scale(hn::Set(TagFactors(), formats::f16_to_f32(Load16(from + 108)))) {}
+
+  HWY_INLINE VecFactors Factors(size_t) const { return scale; }
+  // Scale j of 16, less 32.
+  HWY_INLINE int16_t Scale(size_t j) const {
+    const uint8_t* packed = unit + 96;
+    const int low = packed[j % 8] >> (j / 8 * 4) & 15;
+    const int high = packed[8 + j % 4] >> (j / 4 * 2) & 3;
+    return static_cast<int16_t>((low | high << 4) - 32);
+  }
+  HWY_INLINE VecI16 Sixteen(size_t block, size_t i, int16_t by) const {
+    const TagI16 d;
+    const VecI16 upper = hn::ShiftRightSame(LoadBytes(unit + i), static_cast<int>(block));
+    const VecI16 bit = hn::ShiftLeft<2>(hn::And(upper, hn::Set(d, 1)));
+    const VecI16 q = hn::Or(Pairs(unit + 32 + block / 4 * 32 + i, block), bit);
+    return hn::Mul(hn::Sub(q, hn::Set(d, 4)), hn::Set(d, by));
+  }
+  HWY_INLINE void Quants(size_t block, size_t i, VecI16& first, VecI16& second) const {
+    first = Sixteen(block, i, Scale(2 * block));
+    second = Sixteen(block, i + 16, Scale(2 * block + 1));
+  }
+};
+
+struct CodecIQ4_XS {
+  static constexpr size_t kBlocks = 8;
+  static constexpr size_t kBytes = 136;
+  static constexpr Offset kOffset = Offset::none;
+  const uint8_t* unit;
+  float scale;
+
+  explicit HWY_INLINE CodecIQ4_XS(const uint8_t* from)
+      : unit(from), scale(formats::f16_to_f32(Load16(from))) {}
+
+  HWY_INLINE VecFactors Factors(size_t block) const {
+    const int low = unit[4 + block / 2] >> (block % 2 * 4) & 15;
+    const int high = Load16(unit + 2) >> (2 * block) & 3;
+    return hn::Set(TagFactors(), scale * static_cast<float>((low | high << 4) - 32));
+  }
+  HWY_INLINE void Quants(size_t block, size_t i, VecI16& first, VecI16& second) const {
+    LookUp(formats::kIq4Levels, unit + 8 + 16 * block + i, first, second);
   }
 };
 
@@ -153,7 +338,7 @@ struct CodecQ4_K {
 struct CodecQ6_K {
   static constexpr size_t kBlocks = 8;
   static constexpr size_t kBytes = 210;
-  static constexpr bool kHasOffset = false;
+  static constexpr Offset kOffset = Offset::none;
   const uint8_t* unit;
   VecFactors scale;
 

@@ -6,8 +6,10 @@
 #include <hwy/highway.h>
 
 #include <cstring>
+#include <vector>
 
 #include "backend/cpu/codec_q8-inl.h"
+#include "backend/cpu/decode.h"
 #include "backend/cpu/linear_out.h"
 #include "backend/cpu/multiply.h"
 #include "backend/cpu/ops.h"
@@ -24,7 +26,7 @@ struct RowSums {
   using V = hn::Vec<TagF32>;
   V even[kC];
   V odd[kC];
-  VecFactors offsets[kC];  // lane 1
+  VecFactors offsets[kC];  // lane 1, or 2 and 3
 
   HWY_INLINE RowSums() {
     for (size_t c = 0; c < kC; ++c) {
@@ -59,7 +61,7 @@ struct RowSums {
     const float* x_factors = x.factors + (column * x.blocks() + at) * 4;
     for (size_t c = 0; c < kC; ++c) {
       const VecFactors of_column = hn::Load(TagFactors(), x_factors + c * x.blocks() * 4);
-      if (Codec::kHasOffset) offsets[c] = hn::MulAdd(factors, of_column, offsets[c]);
+      if (Codec::kOffset != Offset::none) offsets[c] = hn::MulAdd(factors, of_column, offsets[c]);
       const float scale = hn::GetLane(hn::Mul(factors, of_column));
       sums[c] = hn::MulAdd(hn::ConvertTo(d, products[c]), hn::Set(d, scale), sums[c]);
     }
@@ -89,10 +91,10 @@ struct RowSums {
   HWY_INLINE float Total(size_t c) const {
     const TagF32 d;
     const float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(even[c], odd[c])));
-    if (!Codec::kHasOffset) return sum;
+    if (Codec::kOffset == Offset::none) return sum;
     HWY_ALIGN float lanes[4];
     hn::Store(offsets[c], TagFactors(), lanes);
-    return sum + lanes[1];
+    return sum + (Codec::kOffset == Offset::block ? lanes[1] : lanes[2] + lanes[3]);
   }
 };
 
@@ -116,6 +118,32 @@ void MultiplyRows(const WeightView& weight, size_t begin, size_t end, const Q8Co
   }
 }
 
+// Types without integer products: rows as floats times the quants.
+void MultiplyDecoded(const WeightView& weight, size_t begin, size_t end, const Q8Columns& x,
+                     const LinearOut& out) {
+  const TagF32 d;
+  const hn::Rebind<int16_t, TagF32> d16;
+  std::vector<float> decoded(weight.cols);
+  for (size_t row = begin; row < end; ++row) {
+    decode_row(weight.dtype, weight.row(static_cast<uint32_t>(row)), decoded.data(), weight.cols,
+               false);
+    for (size_t c = 0; c < x.count; ++c) {
+      auto sum = hn::Zero(d);
+      for (size_t block = 0; block < x.blocks(); ++block) {
+        const float* w = decoded.data() + block * 32;
+        const int16_t* quants = x.quants + c * x.width + block * 32;
+        auto products = hn::Zero(d);
+        for (size_t i = 0; i < 32; i += hn::Lanes(d)) {
+          const auto q = hn::ConvertTo(d, hn::PromoteTo(TagI32(), hn::LoadU(d16, quants + i)));
+          products = hn::MulAdd(hn::LoadU(d, w + i), q, products);
+        }
+        sum = hn::MulAdd(products, hn::Set(d, x.factors[(c * x.blocks() + block) * 4]), sum);
+      }
+      out.store(row, c, hn::GetLane(hn::SumOfLanes(d, sum)));
+    }
+  }
+}
+
 void MultiplyQ8(const WeightView& weight, size_t begin, size_t end, const Q8Columns& x,
                 const LinearOut& out) {
   switch (weight.dtype) {
@@ -129,8 +157,24 @@ void MultiplyQ8(const WeightView& weight, size_t begin, size_t end, const Q8Colu
       return MultiplyRows<CodecQ4_K>(weight, begin, end, x, out);
     case formats::DType::Q6_K:
       return MultiplyRows<CodecQ6_K>(weight, begin, end, x, out);
+    case formats::DType::Q5_0:
+      return MultiplyRows<CodecQ5_0>(weight, begin, end, x, out);
+    case formats::DType::Q5_1:
+      return MultiplyRows<CodecQ5_1>(weight, begin, end, x, out);
+    case formats::DType::IQ4_NL:
+      return MultiplyRows<CodecIQ4_NL>(weight, begin, end, x, out);
+    case formats::DType::MXFP4:
+      return MultiplyRows<CodecMXFP4>(weight, begin, end, x, out);
+    case formats::DType::Q2_K:
+      return MultiplyRows<CodecQ2_K>(weight, begin, end, x, out);
+    case formats::DType::Q3_K:
+      return MultiplyRows<CodecQ3_K>(weight, begin, end, x, out);
+    case formats::DType::Q5_K:
+      return MultiplyRows<CodecQ5_K>(weight, begin, end, x, out);
+    case formats::DType::IQ4_XS:
+      return MultiplyRows<CodecIQ4_XS>(weight, begin, end, x, out);
     default:
-      return ensure(false, "a weight type with integer products");
+      return MultiplyDecoded(weight, begin, end, x, out);
   }
 }
 
@@ -147,7 +191,10 @@ void Spread(const int8_t* from, const std::byte* pairs, size_t width, int16_t* q
   for (size_t b = 0; b < width / 32; ++b, factors += 4) {
     factors[0] = scales[2 * b];
     factors[1] = scales[2 * b] * static_cast<float>(sums[2 * b + 1]);
-    factors[2] = factors[3] = 0.0F;
+    int32_t first = 0;
+    for (size_t i = 0; i < 16; ++i) first += from[b * 32 + i];
+    factors[2] = scales[2 * b] * static_cast<float>(first);
+    factors[3] = scales[2 * b] * static_cast<float>(sums[2 * b + 1] - first);
   }
 }
 

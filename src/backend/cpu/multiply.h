@@ -20,7 +20,7 @@ void multiply_floats(const WeightView& weight, size_t first, size_t rows, bool t
 // n values rounded to halves.
 void round_to_halves(const float* x, float* out, size_t n);
 
-// Rows [begin, end) times the columns of x; the weights' type must have integer products.
+// Rows [begin, end) times the columns of x.
 void multiply_q8(const WeightView& weight, size_t begin, size_t end, const Q8Columns& x,
                  const LinearOut& out);
 

@@ -8,7 +8,7 @@ namespace wisp::backend::cpu {
 
 struct Q8Columns {
   const int16_t* quants = nullptr;  // [count, width]
-  const float* factors = nullptr;   // [count, blocks, 4]: d, d * sum of the quants, 0, 0
+  const float* factors = nullptr;   // [count, blocks, 4]: d, d * sum of the quants, of halves
   size_t width = 0;
   size_t count = 0;
 

@@ -43,7 +43,7 @@ std::vector<KernelUse> choose_op(const plan::Embed& op, plan::KernelClass, const
     use.spec.constants.emplace_back("POSITIONS", op.positions.has_value());
     use.bindings.push_back(value_binding("out", op.out));
     use.bindings.push_back({"weights", Bound::weight_data, plan::index(op.table), part});
-    use.bindings.push_back({"weight_scales", Bound::weight_scales, plan::index(op.table), part});
+    use.bindings.push_back({"weight_side", Bound::weight_side, plan::index(op.table), part});
     use.bindings.push_back({"columns", Bound::columns});
     use.bindings.push_back({"last_tokens", Bound::last_tokens});
     use.bindings.push_back(table_binding(c, "positions", op.positions));

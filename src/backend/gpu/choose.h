@@ -21,7 +21,7 @@ namespace wisp::backend::webgpu {
 enum class Bound : uint8_t {
   value,          // index: value
   weight_data,    // index: weight, part
-  weight_scales,  // index: weight, part
+  weight_side,    // index: weight, part
   keys,           // index: KV layer
   values,         // index: KV layer
   step,           // StepInfo

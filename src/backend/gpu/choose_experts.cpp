@@ -38,7 +38,7 @@ KernelUse base(const plan::ExpertLinear& op, uint32_t part_index, const ChooseCo
   use.bindings = {{"step_info", Bound::step},
                   value_binding("out", op.out),
                   {"weights", Bound::weight_data, plan::index(op.weight), part_index},
-                  {"weight_scales", Bound::weight_scales, plan::index(op.weight), part_index},
+                  {"weight_side", Bound::weight_side, plan::index(op.weight), part_index},
                   table_binding(c, "bias", op.bias),
                   routes_binding(op),
                   value_binding("x", op.x)};

@@ -75,7 +75,7 @@ KernelUse base(const plan::Linear& op, uint32_t part_index, bool matrices, const
       {"step_info", Bound::step},
       value_binding("out", op.out),
       {"weights", Bound::weight_data, plan::index(op.weight), part_index},
-      {"weight_scales", Bound::weight_scales, plan::index(op.weight), part_index},
+      {"weight_side", Bound::weight_side, plan::index(op.weight), part_index},
       table_binding(c, "bias", op.bias),
       op.residual ? value_binding("residual", *op.residual) : Binding{"residual", Bound::unused}};
   const plan::Value& x = c.plan[op.x];

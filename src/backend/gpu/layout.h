@@ -1,6 +1,7 @@
 // How values, weights and KV rows lie in device memory. docs/kernels.md draws the planes.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,29 +27,40 @@ uint32_t kv_stride(uint32_t dim);
 // Words of a row of a state.
 uint32_t state_stride(uint32_t width);
 
-// One weight type on the device: the stored blocks with their quants in plane 0, aligned to 16
-// bytes, and the scales apart in plane 1. Plain types have rows padded to 16 bytes in plane 0.
+// Bytes of a stored block.
+struct BlockField {
+  uint8_t offset = 0;
+  uint8_t bytes = 0;  // 0: no field
+};
+
+// One weight type on the device. Plane 0: of each block the fields `data`, one after the other,
+// padded to 16 bytes. Plane 1: `table`, then of each block the fields `side`; `side_blocks` blocks
+// lie together, field by field, padded to words unless a block has one or two bytes there. Plain
+// types have rows padded to 16 bytes in plane 0.
 struct WeightLayout {
   uint32_t block_elements = 1;
-  uint32_t block_bytes = 0;    // as stored
-  uint32_t data_offset = 0;    // of plane 0 within a stored block
-  uint32_t data_bytes = 0;     // of a block in plane 0
-  uint32_t scales_offset = 0;  // of plane 1 within a stored block
-  uint32_t scales_bytes = 0;   // of a block in plane 1; 0: there is no plane 1
+  uint32_t block_bytes = 0;  // as stored
+  std::array<BlockField, 2> data;
+  std::array<BlockField, 2> side;
+  uint32_t side_blocks = 1;
+  std::span<const std::byte> table;
 };
 
 // Throws Error when the type is no weight type of this backend.
 WeightLayout weight_layout(formats::DType dtype);
 
-// Bytes of `rows` rows of `cols` values in each plane.
+// Bytes of `rows` rows of `cols` values in each plane, those of plane 1 without the table.
 uint64_t data_bytes(const WeightLayout& layout, uint64_t rows, uint64_t cols);
-uint64_t scales_bytes(const WeightLayout& layout, uint64_t rows, uint64_t cols);
+uint64_t side_bytes(const WeightLayout& layout, uint64_t rows, uint64_t cols);
+
+// Rows of which plane 1 has whole words, whatever their length: pieces of a weight have multiples.
+inline constexpr uint64_t kPieceRows = 4;
 
 // Vectors of 16 bytes in a row of a plain type.
 uint32_t row_vectors(const WeightLayout& layout, uint32_t cols);
 
 // Takes whole stored rows apart into both planes, which have their sizes above. Pure.
 void split_planes(const WeightLayout& layout, std::span<const std::byte> stored, uint64_t rows,
-                  uint64_t cols, std::span<std::byte> data, std::span<std::byte> scales);
+                  uint64_t cols, std::span<std::byte> data, std::span<std::byte> side);
 
 }  // namespace wisp::backend::webgpu

@@ -191,8 +191,8 @@ gpu::Slice PreparedPlan::resolve(const Binding& binding) const {
       return whole(buffers_[buffer_of_value_[binding.index]]);
     case Bound::weight_data:
       return whole(part().data);
-    case Bound::weight_scales:
-      return whole(part().scales ? part().scales : unused_);
+    case Bound::weight_side:
+      return whole(part().side ? part().side : unused_);
     case Bound::keys:
       return whole(state_.kv[binding.index].keys);
     case Bound::values:

@@ -80,8 +80,9 @@ class Uploader {
       part.first_row = first;
       part.rows = static_cast<uint32_t>(std::min<uint64_t>(rows_per_part, weight.rows - first));
       part.data = buffer(data_bytes(layout, part.rows, weight.cols), weight.name);
-      if (layout.scales_bytes > 0) {
-        part.scales = buffer(scales_bytes(layout, part.rows, weight.cols), weight.name);
+      const uint64_t side = side_bytes(layout, part.rows, weight.cols);
+      if (side + layout.table.size() > 0) {
+        part.side = buffer(layout.table.size() + side, weight.name);
       }
       fill(part, layout, row_bytes, weight.cols, stream);
       first += part.rows;
@@ -101,18 +102,23 @@ class Uploader {
 
   void fill(const WeightPart& part, const WeightLayout& layout, uint64_t row_bytes, uint32_t cols,
             ByteStream& stream) {
-    // An even number of rows: the chunks of both planes then begin at whole words.
     const uint64_t chunk =
-        std::max<uint64_t>(2, kChunkBytes / std::max<uint64_t>(1, row_bytes) & ~1);
+        std::max<uint64_t>(1, kChunkBytes / (kPieceRows * std::max<uint64_t>(1, row_bytes))) *
+        kPieceRows;
+    const uint64_t table = layout.table.size();
+    if (table > 0) device_.write(part.side, 0, layout.table);
+    done_ += table;
     for (uint64_t row = 0; row < part.rows; row += chunk) {
       const uint64_t rows = std::min<uint64_t>(chunk, part.rows - row);
       const auto stored = stream.take(rows * row_bytes, scratch_);
       data_.resize(data_bytes(layout, rows, cols));
-      scales_.resize(scales_bytes(layout, rows, cols));
-      split_planes(layout, stored, rows, cols, data_, scales_);
+      side_.resize(side_bytes(layout, rows, cols));
+      split_planes(layout, stored, rows, cols, data_, side_);
       device_.write(part.data, data_bytes(layout, row, cols), data_);
-      if (!scales_.empty()) device_.write(part.scales, scales_bytes(layout, row, cols), scales_);
-      done_ += data_.size() + scales_.size();
+      if (!side_.empty()) {
+        device_.write(part.side, table + side_bytes(layout, row, cols), side_);
+      }
+      done_ += data_.size() + side_.size();
       if (options_.progress) options_.progress(done_, total_);
     }
   }
@@ -121,7 +127,7 @@ class Uploader {
   const LoadOptions& options_;
   const uint64_t total_;
   uint64_t done_ = 0;
-  std::vector<std::byte> scratch_, data_, scales_;
+  std::vector<std::byte> scratch_, data_, side_;
 };
 
 }  // namespace
@@ -131,7 +137,7 @@ uint64_t device_bytes(const std::vector<plan::Weight>& weights) {
   for (const plan::Weight& weight : weights) {
     const WeightLayout layout = weight_layout(weight.dtype);
     total += data_bytes(layout, weight.rows, weight.cols) +
-             scales_bytes(layout, weight.rows, weight.cols);
+             side_bytes(layout, weight.rows, weight.cols) + layout.table.size();
   }
   return total;
 }

@@ -20,7 +20,7 @@ struct WeightPart {
   uint32_t first_row = 0;
   uint32_t rows = 0;
   gpu::Buffer data;
-  gpu::Buffer scales;  // empty: the type has none
+  gpu::Buffer side;  // plane 1; empty: the type has none
 };
 
 using DeviceWeight = std::vector<WeightPart>;

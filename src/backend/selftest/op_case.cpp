@@ -302,6 +302,70 @@ std::vector<std::byte> to_bytes(const std::vector<float>& values) {
   return bytes;
 }
 
+namespace {
+
+// An f16 factor of a block: where it lies and the largest number that it multiplies.
+struct Factor {
+  DType dtype;
+  size_t offset;
+  float largest;
+};
+
+constexpr Factor kFactors[] = {
+    {DType::Q5_0, 0, 16.0F},
+    {DType::Q5_1, 0, 31.0F},
+    {DType::Q5_1, 2, 2.0F},
+    {DType::Q2_K, 80, 15.0F * 3.0F},
+    {DType::Q2_K, 82, 15.0F * 2.0F},
+    {DType::Q3_K, 108, 32.0F * 4.0F},
+    {DType::Q4_K, 0, 63.0F * 15.0F},
+    {DType::Q4_K, 2, 63.0F * 2.0F},
+    {DType::Q5_K, 0, 63.0F * 31.0F},
+    {DType::Q5_K, 2, 63.0F * 2.0F},
+    {DType::Q6_K, 208, 128.0F * 32.0F},
+    {DType::IQ4_NL, 0, 127.0F},
+    {DType::IQ4_XS, 0, 32.0F * 127.0F},
+    {DType::IQ3_S, 0, 31.0F * 15.0F},
+    {DType::IQ3_XXS, 0, 8.0F * 62.0F},
+    {DType::IQ2_S, 0, 4.0F * 43.0F},
+    {DType::IQ2_XS, 0, 4.0F * 43.0F},
+    {DType::IQ2_XXS, 0, 4.0F * 43.0F},
+    {DType::IQ1_S, 0, 15.0F},
+    {DType::TQ1_0, 52, 1.0F},
+    {DType::TQ2_0, 64, 2.0F},
+};
+
+// The factors of a block of random bytes, for values up to about `magnitude`.
+void set_factors(Random& random, DType dtype, float magnitude, std::byte* block) {
+  const auto factor = [&](float largest) {
+    return formats::f32_to_f16(magnitude / largest *
+                               (0.5F + static_cast<float>(random() >> 8) * 0x1p-25F));
+  };
+  const auto exponent = [&](int zero, float largest) {
+    return zero + std::ilogb(magnitude / largest) - static_cast<int>(random() % 3);
+  };
+  for (const Factor& one : kFactors) {
+    if (one.dtype != dtype) continue;
+    const uint16_t half = factor(one.largest);
+    std::memcpy(block + one.offset, &half, sizeof half);
+  }
+  if (dtype == DType::MXFP4) block[0] = static_cast<std::byte>(exponent(128, 12.0F));
+  if (dtype == DType::NVFP4) {
+    for (size_t i = 0; i < 4; ++i) {
+      block[i] = static_cast<std::byte>(exponent(8, 6.0F) << 3 | static_cast<int>(random() % 8));
+    }
+  }
+  if (dtype == DType::IQ1_M) {  // four bits in each of the last four words
+    const uint16_t half = factor(15.0F);
+    for (size_t i = 0; i < 4; ++i) {
+      std::byte& top = block[49 + 2 * i];
+      top = (top & std::byte{15}) | static_cast<std::byte>((half >> (4 * i) & 15) << 4);
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<std::byte> random_weight(Random& random, DType dtype, uint32_t rows, uint32_t cols,
                                      float magnitude) {
   const formats::DTypeInfo& info = formats::dtype_info(dtype);
@@ -311,22 +375,10 @@ std::vector<std::byte> random_weight(Random& random, DType dtype, uint32_t rows,
     info.quantize(random_floats(random, count, magnitude).data(), bytes.data(), count);
     return bytes;
   }
-  // No encoder: random quants and scales, then f16 factors that give about the magnitude.
+  // No encoder: random quants and scales, then factors that give about the magnitude.
   for (std::byte& b : bytes) b = static_cast<std::byte>(random() >> 24);
-  const auto factor = [&](float largest) {
-    return formats::f32_to_f16(magnitude / largest *
-                               (0.5F + static_cast<float>(random() >> 8) * 0x1p-25F));
-  };
   for (size_t at = 0; at < bytes.size(); at += info.block_bytes) {
-    if (dtype == DType::Q4_K) {
-      const uint16_t pair[2] = {factor(63.0F * 15.0F), factor(63.0F * 2.0F)};
-      std::memcpy(&bytes[at], pair, sizeof pair);
-    } else if (dtype == DType::Q6_K) {
-      const uint16_t d = factor(128.0F * 32.0F);
-      std::memcpy(&bytes[at + 208], &d, sizeof d);
-    } else {
-      fail("no random blocks for {}", info.name);
-    }
+    set_factors(random, dtype, magnitude, &bytes[at]);
   }
   return bytes;
 }

@@ -15,7 +15,15 @@ using plan::KernelClass;
 constexpr DType kWeightTypes[] = {DType::F32,  DType::F16,  DType::BF16, DType::Q8_0,
                                   DType::Q4_0, DType::Q4_1, DType::Q4_K, DType::Q6_K};
 
+// They differ from those in their codec alone.
+constexpr DType kOtherTypes[] = {
+    DType::Q5_0,   DType::Q5_1,    DType::Q2_K,   DType::Q3_K,  DType::Q5_K,    DType::IQ1_S,
+    DType::IQ1_M,  DType::IQ2_XXS, DType::IQ2_XS, DType::IQ2_S, DType::IQ3_XXS, DType::IQ3_S,
+    DType::IQ4_NL, DType::IQ4_XS,  DType::TQ1_0,  DType::TQ2_0, DType::MXFP4,   DType::NVFP4};
+
 bool is_block_type(DType dtype) { return formats::dtype_info(dtype).block_elements > 1; }
+
+bool is_super_block(DType dtype) { return formats::dtype_info(dtype).block_elements > 32; }
 
 struct LinearShape {
   uint32_t rows;
@@ -82,11 +90,22 @@ void add_linear_cases(std::vector<OpCase>& cases) {
           cases.push_back(linear_case(dtype, shape, mode, kernel_class, extras));
         };
         add({37, blocks ? 96U : 83U}, {});
-        add({130, 544}, {.bias = true, .residual = true, .scale = 0.25F});
+        add({130, 544}, {.bias = true,
+                         .residual = true,
+                         .scale = 0.25F,
+                         .columns = {1, 2, 3, 8, 17, 33, 64, 65, 257}});
         add({5, 256}, {.bias = true, .residual = false, .scale = 1.0F, .out_offset = 7});
         add({1, 32}, {.bias = false, .residual = true});
       }
     }
+  }
+  for (const DType dtype : kOtherTypes) {
+    const LinearShape shape = {130, is_super_block(dtype) ? 768U : 544U};  // odd numbers of blocks
+    Extras extras = {.bias = true, .residual = true, .columns = {1, 2, 3, 8, 17, 33, 64, 257}};
+    cases.push_back(linear_case(dtype, shape, Mode::int8, KernelClass::decode, extras));
+    cases.push_back(linear_case(dtype, shape, Mode::half, KernelClass::prefill, extras));
+    extras.columns = {1, 2};
+    cases.push_back(linear_case(dtype, shape, Mode::exact, KernelClass::decode, extras));
   }
   // Large matrices and wide steps have tiles of their own.
   const Extras wide = {.bias = true, .columns = {2, 4, 150}};

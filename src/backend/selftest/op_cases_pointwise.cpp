@@ -200,10 +200,10 @@ void add_softcap(std::vector<OpCase>& cases, uint32_t width, float cap) {
 }  // namespace
 
 void add_pointwise_cases(std::vector<OpCase>& cases) {
-  for (const DType dtype : {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0,
-                            DType::Q4_1, DType::Q4_K, DType::Q6_K}) {
-    add_embed(cases, dtype, 512, false);
-    if (formats::dtype_info(dtype).block_elements == 1) add_embed(cases, dtype, 45, false);
+  for (const formats::DTypeInfo& info : formats::all_dtypes()) {
+    if (!info.is_weight) continue;
+    add_embed(cases, info.dtype, 512, false);
+    if (info.block_elements == 1) add_embed(cases, info.dtype, 45, false);
   }
   add_embed(cases, DType::F16, 45, true);
   add_embed(cases, DType::Q4_0, 96, true);
