@@ -13,8 +13,9 @@ fn load_group(row: u32, group: u32) -> Group {
   let bit = vec4<u32>(j);
   let mask2 = vec4<u32>(0x03030303u);
   let mask1 = vec4<u32>(0x01010101u);
-  let lo = ((weights[q] >> pair) & mask2) | (((weights[block] >> bit) & mask1) << vec4<u32>(2u));
-  let hi = ((weights[q + 1u] >> pair) & mask2) | (((weights[block + 1u] >> bit) & mask1) << vec4<u32>(2u));
+  // Less 4 where the upper bit is 0: pairs are below 4, so that 0xfc is added to them without a carry.
+  let lo = ((weights[q] >> pair) & mask2) + (~(weights[block] >> bit) & mask1) * 0xfcu;
+  let hi = ((weights[q + 1u] >> pair) & mask2) + (~(weights[block + 1u] >> bit) & mask1) * 0xfcu;
   // Scales 2 j and 2 j + 1.
   let tail = weights[block + 6u];
   let byte = 16u * (j & 1u);
@@ -22,6 +23,6 @@ fn load_group(row: u32, group: u32) -> Group {
   let pairs = tail.z >> (byte + 2u * (j / 2u));
   let scales = (nibbles & 0x0f0fu) | ((pairs & 0x0303u) << 4u);
   let d = unpack2x16float(tail.w).x;
-  return Group(less(lo, 0x04040404u), less(hi, 0x04040404u), d * (f32(scales & 63u) - 32.0),
+  return Group(lo, hi, d * (f32(scales & 63u) - 32.0),
                d * (f32(scales >> 8u) - 32.0));
 }

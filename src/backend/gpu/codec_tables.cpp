@@ -21,7 +21,6 @@ constexpr std::array<uint32_t, 256> nibble_pairs(const std::array<int8_t, 16>& v
 }
 
 constexpr std::array<uint32_t, 256> kIq4Pairs = nibble_pairs(formats::kIq4Levels);
-constexpr std::array<uint32_t, 256> kFp4Pairs = nibble_pairs(formats::kFp4Levels);
 
 // Points of values v = -1, 0 or 1 as bytes 8 v + 9 (kernels/codec/ternary_grid.wgsl).
 std::array<uint64_t, formats::kIq1Grid.size()> ternary_points() {
@@ -46,9 +45,6 @@ std::span<const std::byte> codec_table(DType dtype) {
     case DType::IQ4_NL:
     case DType::IQ4_XS:
       return bytes_of(kIq4Pairs);
-    case DType::MXFP4:
-    case DType::NVFP4:
-      return bytes_of(kFp4Pairs);
     case DType::IQ3_XXS:
       return bytes_of(formats::kIq3XxsGrid);
     case DType::IQ3_S:
