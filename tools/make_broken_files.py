@@ -197,7 +197,7 @@ def safetensors_files():
     for field in ["dtype", "shape", "data_offsets"]:
         one(f"no_{field}", {"t": {k: v for k, v in entry().items() if k != field}}, f"tensor 't': '{field}' is missing")
     one("dtype_number", {"t": entry(dtype=1)}, "dtype: expected a string, found number")
-    one("dtype_fp8", {"t": entry(dtype="F8_E4M3", shape=(8,))}, "tensor 't': type F8_E4M3 is not supported yet")
+    one("dtype_fp8", {"t": entry(dtype="F8_E5M2", shape=(8,))}, "tensor 't': type F8_E5M2 is not supported yet")
     one("dtype_unknown", {"t": entry(dtype="Q4_0")}, "tensor 't': unknown type 'Q4_0'")
     one("dtype_empty", {"t": entry(dtype="")}, "unknown type ''")
     one("shape_string", {"t": {**entry(), "shape": "2"}}, "shape: expected an array, found string")

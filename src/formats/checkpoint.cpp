@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "formats/gguf.h"
+#include "formats/hf_quantized.h"
 #include "formats/quoted.h"
 #include "formats/safetensors.h"
 
@@ -104,7 +105,9 @@ Checkpoint Checkpoint::open(const fs::path& path) {
   }
   if (error) fail("{}: {}", path.string(), error.message());
   if (fs::is_directory(status)) {
-    return {CheckpointKind::huggingface, path, path, open_folder(path)};
+    MappedTensors contents = open_folder(path);
+    join_quantized_tensors(path, contents.tensors);
+    return {CheckpointKind::huggingface, path, path, std::move(contents)};
   }
   fs::path folder = path.parent_path();
   if (folder.empty()) folder = ".";
@@ -122,7 +125,8 @@ Checkpoint::Checkpoint(CheckpointKind kind, fs::path path, fs::path folder, Mapp
     if (!index_.emplace(tensor.name, i).second) {
       fail("{}: tensor {} is in two files", path_.string(), in_quotes(tensor.name));
     }
-    total_bytes_ = checked_add(total_bytes_, tensor.data.size(), "bytes of all tensors");
+    total_bytes_ =
+        checked_add(total_bytes_, tensor_bytes(tensor.dtype, tensor.shape), "bytes of all tensors");
   }
 }
 

@@ -51,6 +51,13 @@ void dequantize_tq1_0(const std::byte* blocks, float* out, size_t elements);
 void dequantize_tq2_0(const std::byte* blocks, float* out, size_t elements);
 void dequantize_mxfp4(const std::byte* blocks, float* out, size_t elements);
 void dequantize_nvfp4(const std::byte* blocks, float* out, size_t elements);
+void dequantize_i4_32(const std::byte* blocks, float* out, size_t elements);
+void dequantize_i4_64(const std::byte* blocks, float* out, size_t elements);
+void dequantize_i4_128(const std::byte* blocks, float* out, size_t elements);
+void dequantize_i8_32(const std::byte* blocks, float* out, size_t elements);
+void dequantize_i8_128(const std::byte* blocks, float* out, size_t elements);
+void dequantize_f8_32(const std::byte* blocks, float* out, size_t elements);
+void dequantize_f8_128(const std::byte* blocks, float* out, size_t elements);
 
 void quantize_f32(const float* values, std::byte* blocks, size_t elements);
 void quantize_f16(const float* values, std::byte* blocks, size_t elements);

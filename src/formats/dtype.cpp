@@ -55,6 +55,14 @@ constexpr DTypeInfo kDTypes[] = {
     {TQ2_0,   true,  "TQ2_0",   256, 66,  35, "", dequantize_tq2_0,   nullptr, "codec/tq2_0.wgsl"},
     {MXFP4,   true,  "MXFP4",   32,  17,  39, "", dequantize_mxfp4,   nullptr, "codec/mxfp4.wgsl"},
     {NVFP4,   true,  "NVFP4",   64,  36,  40, "", dequantize_nvfp4,   nullptr, "codec/nvfp4.wgsl"},
+    {I4_32,   true,  "I4_32",   32,  20,  kNoGguf, "", dequantize_i4_32,  nullptr, "codec/i4_32.wgsl"},
+    {I4_64,   true,  "I4_64",   64,  36,  kNoGguf, "", dequantize_i4_64,  nullptr, "codec/i4_64.wgsl"},
+    {I4_128,  true,  "I4_128",  128, 68,  kNoGguf, "", dequantize_i4_128, nullptr, "codec/i4_128.wgsl"},
+    {I8_32,   true,  "I8_32",   32,  36,  kNoGguf, "", dequantize_i8_32,  nullptr, "codec/i8_32.wgsl"},
+    {I8_128,  true,  "I8_128",  128, 132, kNoGguf, "", dequantize_i8_128, nullptr, "codec/i8_128.wgsl"},
+    {F8_32,   true,  "F8_32",   32,  36,  kNoGguf, "", dequantize_f8_32,  nullptr, "codec/f8_32.wgsl"},
+    {F8_128,  true,  "F8_128",  128, 132, kNoGguf, "", dequantize_f8_128, nullptr, "codec/f8_128.wgsl"},
+    {F8_E4M3, false, "F8_E4M3", 1,   1,   kNoGguf, "F8_E4M3", nullptr, nullptr, ""},
 };
 // clang-format on
 
@@ -62,7 +70,7 @@ constexpr bool rows_follow_enum() {
   for (size_t i = 0; i < std::size(kDTypes); ++i) {
     if (static_cast<size_t>(kDTypes[i].dtype) != i) return false;
   }
-  return std::size(kDTypes) == static_cast<size_t>(DType::NVFP4) + 1;
+  return std::size(kDTypes) == static_cast<size_t>(DType::F8_E4M3) + 1;
 }
 static_assert(rows_follow_enum());
 
@@ -85,7 +93,7 @@ constexpr bool rows_agree_with_gguf_names() {
 static_assert(rows_agree_with_gguf_names());
 
 constexpr std::string_view kOtherSafetensorsNames[] = {
-    "F8_E4M3", "F8_E5M2", "F8_E8M0", "F6_E2M3", "F6_E3M2", "F4", "C64",
+    "F8_E5M2", "F8_E8M0", "F6_E2M3", "F6_E3M2", "F4", "C64",
 };
 
 }  // namespace

@@ -48,6 +48,15 @@ enum class DType : uint8_t {
   TQ2_0,
   MXFP4,
   NVFP4,
+  // Made of what folders of Hugging Face hold (grouped.h); no file has them.
+  I4_32,
+  I4_64,
+  I4_128,
+  I8_32,
+  I8_128,
+  F8_32,
+  F8_128,
+  F8_E4M3,  // without scales: no weight by itself
 };
 
 // Decodes `elements` values (a multiple of block_elements) from `blocks`, which may lie at any

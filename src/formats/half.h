@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <limits>
 
 namespace wisp::formats {
 
@@ -49,6 +50,14 @@ inline uint16_t f32_to_bf16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>(bits >> 16 | 0x40u);
   return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+// An 8-bit float of 4 bits of exponent and 3 of mantissa, which has no infinities: exact.
+inline float e4m3_to_f32(uint8_t bits) {
+  const uint32_t magnitude = bits & 0x7fu;
+  if (magnitude == 0x7f) return std::numeric_limits<float>::quiet_NaN();
+  const float value = std::bit_cast<float>(magnitude << 20) * 0x1p120f;  // the bias grows by 120
+  return (bits & 0x80u) != 0 ? -value : value;
 }
 
 }  // namespace wisp::formats

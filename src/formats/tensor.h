@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,15 +14,17 @@
 
 namespace wisp::formats {
 
-// Does not own the bytes. `shape` is row-major, outermost dimension first: a weight matrix is
-// [rows, cols] whichever format it came from, and rows are contiguous. `data` holds exactly
-// tensor_bytes(dtype, shape) bytes at any address: safetensors does not align, so read values with
-// memcpy or the dtype's dequantize, never through a cast pointer.
+// Does not own the bytes, but where no file holds them as they are: then `data` is empty and
+// `make_bytes` makes them (any thread; throws Error). `shape` is row-major, outermost dimension
+// first: a weight matrix is [rows, cols] whichever format it came from, and rows are contiguous.
+// `data` holds exactly tensor_bytes(dtype, shape) bytes at any address: safetensors does not align,
+// so read values with memcpy or the dtype's dequantize, never through a cast pointer.
 struct TensorView {
   std::string name;
   DType dtype = DType::F32;
   std::vector<uint64_t> shape;
   std::span<const std::byte> data;
+  std::function<std::vector<std::byte>()> make_bytes;
 };
 
 // What the files of a model hold. The tensors point into `files`, whose bytes keep their address

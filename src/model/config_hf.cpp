@@ -164,12 +164,7 @@ json read_json(const std::filesystem::path& path) {
 
 ModelConfig read_hf_config(const JsonFields& fields, bool attention) {
   ModelConfig c;
-  if (const json* quantisation = fields.find("quantization_config")) {
-    const json* method = quantisation->is_object() && quantisation->contains("quant_method")
-                             ? &(*quantisation)["quant_method"]
-                             : quantisation;
-    fail("field 'quantization_config': {} is not supported", shown(*method));
-  }
+  fields.pass_over({"quantization_config"});  // formats reads it
   c.vocab_size = fields.require_uint("vocab_size");
   c.hidden_size = fields.require_uint(fields.first_of({"hidden_size", "n_embd"}));
   c.num_layers = read_num_layers(fields);

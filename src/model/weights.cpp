@@ -61,7 +61,11 @@ const formats::TensorView* WeightResolver::take(const std::string& name,
                                     formats::dtype_name(tensor->dtype)));
     return nullptr;
   }
-  return check_only_ ? nullptr : tensor;
+  if (check_only_ || !tensor->make_bytes) return check_only_ ? nullptr : tensor;
+  formats::TensorView& made = made_.emplace_back(*tensor);
+  made.data = weights_.owned.emplace_back(
+      with_context(fmt::format("tensor '{}'", name), [&] { return tensor->make_bytes(); }));
+  return &made;
 }
 
 plan::WeightId WeightResolver::add(plan::Weight weight, backend::WeightParts parts) {
@@ -411,6 +415,7 @@ bool WeightResolver::same(Role a, Role b) const {
   const formats::TensorView* first = checkpoint_.find(name(a, 0, ".weight"));
   const formats::TensorView* second = checkpoint_.find(name(b, 0, ".weight"));
   return first != nullptr && second != nullptr && first->dtype == second->dtype &&
+         !first->make_bytes && !second->make_bytes &&
          std::ranges::equal(first->shape, second->shape) &&
          std::ranges::equal(first->data, second->data);
 }

@@ -205,6 +205,7 @@ class WeightResolver {
   std::unordered_set<std::string> used_;
   std::vector<std::string> problems_;
   Weights weights_;
+  std::list<formats::TensorView> made_;  // of tensors without bytes, with those in weights_.owned
 };
 
 }  // namespace wisp::model

@@ -128,17 +128,20 @@ std::optional<plan::WeightId> WeightResolver::expert_bias(std::span<const Rows> 
   return add_f32(name(roles[0].role, layer, ".bias"), 1, num_experts * rows, std::move(bytes));
 }
 
-// [experts, cols, rows] becomes [experts, rows, cols]; with more than one turn (gate and up) rows
-// 0, 2, 4, ... come before 1, 3, 5, ....
+// [experts, cols, rows] becomes [experts, rows, cols], which blocks have already; with more than
+// one turn (gate and up) rows 0, 2, 4, ... come before 1, 3, 5, ....
 ExpertMatrix WeightResolver::interleaved_experts(const Rows& rows, uint32_t layer,
                                                  uint32_t num_experts, uint32_t cols) {
-  const uint64_t shape[] = {num_experts, cols, rows.rows};
+  const formats::TensorView* found = checkpoint_.find(bare_name(rows.role, layer));
+  const bool blocks = found != nullptr && formats::dtype_info(found->dtype).block_elements > 1;
+  uint64_t shape[] = {num_experts, cols, rows.rows};
+  if (blocks) std::swap(shape[1], shape[2]);
   const uint64_t bias_shape[] = {num_experts, rows.rows};
   const formats::TensorView* tensor = take(bare_name(rows.role, layer), shape, true);
   const formats::TensorView* bias = take(name(rows.role, layer, "_bias"), bias_shape, true);
   if (tensor == nullptr || bias == nullptr) return {};
-  const size_t size = element_bytes(tensor->name, tensor->dtype);
-  if (size == 0) return {};
+  const size_t size = formats::dtype_info(tensor->dtype).block_bytes;
+  const size_t row_bytes = formats::row_bytes(tensor->dtype, cols);
   const uint32_t turns = rows.role == Role::expert_gate_up ? 2 : 1;
   const auto source_row = [&](uint32_t r) {
     const uint32_t half = rows.rows / turns;
@@ -148,12 +151,13 @@ ExpertMatrix WeightResolver::interleaved_experts(const Rows& rows, uint32_t laye
   std::vector<float> biases(bias_values.size());
   std::vector<std::byte>& out = weights_.owned.emplace_back(tensor->data.size());
   for (size_t e = 0; e < num_experts; ++e) {
-    const std::byte* from = tensor->data.data() + e * rows.rows * cols * size;
-    std::byte* to = out.data() + e * rows.rows * cols * size;
+    const std::byte* from = tensor->data.data() + e * rows.rows * row_bytes;
+    std::byte* to = out.data() + e * rows.rows * row_bytes;
     for (uint32_t r = 0; r < rows.rows; ++r) {
       const size_t source = source_row(r);
       biases[e * rows.rows + r] = bias_values[e * rows.rows + source];
-      for (size_t c = 0; c < cols; ++c) {
+      if (blocks) std::memcpy(to + r * row_bytes, from + source * row_bytes, row_bytes);
+      for (size_t c = 0; c < cols && !blocks; ++c) {
         std::memcpy(to + (r * cols + c) * size, from + (c * rows.rows + source) * size, size);
       }
     }

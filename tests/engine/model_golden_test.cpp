@@ -50,7 +50,8 @@ TEST_P(GoldenTest, LogitsAndGreedyTokens) {
                      .device = {.choice = backend},
                      .math = math,
                      .kv_dtype = exact ? formats::DType::F32 : formats::DType::F16});
-  const float tolerance = !exact ? 0.03F : backend == backend::Choice::cpu ? 3e-4F : 6e-4F;
+  float tolerance = !exact ? 0.03F : backend == backend::Choice::cpu ? 3e-4F : 6e-4F;
+  float rms = 0.004F;
   const auto engine = model.make_engine();
 
   const Request prefill{.prompt = golden.tokens, .prompt_logits = true};
@@ -62,7 +63,13 @@ TEST_P(GoldenTest, LogitsAndGreedyTokens) {
     const Error error = compare(out.logits, golden, exact ? 0 : golden.tokens.size() / 20);
     EXPECT_LE(error.largest, tolerance);
     if (!exact) {
-      EXPECT_LE(error.rms, 0.004F);
+      EXPECT_LE(error.rms, rms);
+    }
+    // Generated tokens come next. Beside blocks their activations have 8 bits: each product is off
+    // by about 0.7%.
+    if (!exact && golden.in_blocks) {
+      tolerance = 0.3F;
+      rms = 0.06F;
     }
   }
 

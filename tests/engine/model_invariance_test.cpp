@@ -135,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(Cpu, InvarianceTest,
                                           testing::Values(backend::Choice::cpu)),
                          test_name);
 INSTANTIATE_TEST_SUITE_P(WebGpu, InvarianceTest,
-                         testing::Combine(testing::ValuesIn(golden_names(true)),
+                         testing::Combine(testing::ValuesIn(plain_names()),
                                           testing::Values(backend::Choice::webgpu)),
                          test_name);
 

@@ -12,6 +12,12 @@ namespace {
 
 const std::filesystem::path kModels = std::filesystem::path(WISP_SOURCE_DIR) / "tests/data/models";
 
+bool in_blocks(const formats::Checkpoint& checkpoint) {
+  return std::ranges::any_of(checkpoint.tensors(), [](const formats::TensorView& t) {
+    return formats::dtype_info(t.dtype).block_elements > 1;
+  });
+}
+
 }  // namespace
 
 std::vector<std::string> golden_names(bool folders) {
@@ -25,13 +31,22 @@ std::vector<std::string> golden_names(bool folders) {
   return names;
 }
 
+std::vector<std::string> plain_names() {
+  std::vector<std::string> names = golden_names(true);
+  std::erase_if(names, [](const std::string& name) {
+    return in_blocks(formats::Checkpoint::open(kModels / name));
+  });
+  return names;
+}
+
 Golden load_golden(const std::string& name) {
   Golden golden;
   const auto folder = kModels / name;
   const auto gguf = folder / "model.gguf";
   golden.model = std::filesystem::exists(gguf) ? gguf : folder;
-  golden.max_positions =
-      model::read_config(formats::Checkpoint::open(golden.model)).max_position_embeddings;
+  const formats::Checkpoint checkpoint = formats::Checkpoint::open(golden.model);
+  golden.max_positions = model::read_config(checkpoint).max_position_embeddings;
+  golden.in_blocks = in_blocks(checkpoint);
   const auto file = formats::open_safetensors(folder / "golden.safetensors");
   for (const formats::TensorView& t : file.tensors) {
     const auto copy = [&](auto& out) {

@@ -18,11 +18,16 @@ struct Golden {
   size_t vocab = 0;
   uint32_t max_positions = 0;  // of the model
   float std = 0.0F;            // of the logits
+  bool in_blocks = false;      // whether the files hold matrices in blocks
 };
 
 // The fixtures in tests/data/models, sorted; with `folders` those in Hugging Face layout alone:
 // what a GPU runs does not depend on how the weights were read.
 std::vector<std::string> golden_names(bool folders = false);
+
+// Those of golden_names(true) whose weights are not in blocks: a batch's kernels differ by their
+// codecs alone, whose bits the op cases compare.
+std::vector<std::string> plain_names();
 
 // The fixture tests/data/models/NAME.
 Golden load_golden(const std::string& name);

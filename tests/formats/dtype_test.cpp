@@ -25,7 +25,8 @@ TEST(DType, RowsAreConsistent) {
     EXPECT_EQ(info.is_weight, info.dequantize != nullptr) << info.name;
     EXPECT_TRUE(info.quantize == nullptr || info.dequantize != nullptr) << info.name;
     EXPECT_EQ(info.is_weight, !info.wgsl_codec.empty()) << info.name;
-    EXPECT_TRUE(info.gguf_id || !info.safetensors_name.empty()) << info.name;
+    const bool grouped = info.dtype >= DType::I4_32 && info.dtype <= DType::F8_128;
+    EXPECT_NE(info.gguf_id || !info.safetensors_name.empty(), grouped) << info.name;
     if (info.gguf_id) {
       EXPECT_EQ(dtype_from_gguf(*info.gguf_id), info.dtype);
     }

@@ -131,6 +131,14 @@ WeightLayout weight_layout(DType dtype) {
       return as({{{0, 48}}}, {{{48, 6}}});
     case DType::TQ2_0:
       return as({{{0, 64}}}, {{{64, 2}}});
+    case DType::I4_32:
+    case DType::I4_64:
+    case DType::I4_128:
+    case DType::I8_32:
+    case DType::I8_128:
+    case DType::F8_32:
+    case DType::F8_128:
+      return as({{{4, static_cast<uint8_t>(info.block_bytes - 4)}}}, {{{0, 4}}});
     default:
       fail("weights of type {} are not supported by the webgpu backend", info.name);
   }

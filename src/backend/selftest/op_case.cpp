@@ -355,6 +355,21 @@ void set_factors(Random& random, DType dtype, float magnitude, std::byte* block)
       block[i] = static_cast<std::byte>(exponent(8, 6.0F) << 3 | static_cast<int>(random() % 8));
     }
   }
+  const formats::DTypeInfo& info = formats::dtype_info(dtype);
+  if (dtype == DType::F8_32 || dtype == DType::F8_128) {
+    const float d = magnitude / 448.0F * (0.5F + static_cast<float>(random() >> 8) * 0x1p-25F);
+    std::memcpy(block, &d, sizeof d);
+    for (size_t i = 4; i < info.block_bytes; ++i) {
+      if ((block[i] & std::byte{127}) == std::byte{127}) block[i] ^= std::byte{1};  // no NaN
+    }
+  }
+  if (dtype >= DType::I4_32 && dtype <= DType::I8_128) {
+    const bool bytes = info.block_bytes - 4 == info.block_elements;
+    const uint16_t pair[2] = {
+        factor(bytes ? 128.0F : 8.0F),
+        formats::f32_to_f16(static_cast<float>(random() % (bytes ? 100 : 16)))};
+    std::memcpy(block, pair, sizeof pair);
+  }
   if (dtype == DType::IQ1_M) {  // four bits in each of the last four words
     const uint16_t half = factor(15.0F);
     for (size_t i = 0; i < 4; ++i) {

@@ -17,9 +17,11 @@ constexpr DType kWeightTypes[] = {DType::F32,  DType::F16,  DType::BF16, DType::
 
 // They differ from those in their codec alone.
 constexpr DType kOtherTypes[] = {
-    DType::Q5_0,   DType::Q5_1,    DType::Q2_K,   DType::Q3_K,  DType::Q5_K,    DType::IQ1_S,
-    DType::IQ1_M,  DType::IQ2_XXS, DType::IQ2_XS, DType::IQ2_S, DType::IQ3_XXS, DType::IQ3_S,
-    DType::IQ4_NL, DType::IQ4_XS,  DType::TQ1_0,  DType::TQ2_0, DType::MXFP4,   DType::NVFP4};
+    DType::Q5_0,    DType::Q5_1,  DType::Q2_K,    DType::Q3_K,   DType::Q5_K,
+    DType::IQ1_S,   DType::IQ1_M, DType::IQ2_XXS, DType::IQ2_XS, DType::IQ2_S,
+    DType::IQ3_XXS, DType::IQ3_S, DType::IQ4_NL,  DType::IQ4_XS, DType::TQ1_0,
+    DType::TQ2_0,   DType::MXFP4, DType::NVFP4,   DType::I4_32,  DType::I4_64,
+    DType::I4_128,  DType::I8_32, DType::I8_128,  DType::F8_32,  DType::F8_128};
 
 bool is_block_type(DType dtype) { return formats::dtype_info(dtype).block_elements > 1; }
 
