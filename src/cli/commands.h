@@ -16,6 +16,7 @@ void add_detokenize(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_perplexity(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_quantize(CLI::App& app);
 void add_devices(CLI::App& app);
 
 }  // namespace wisp::cli

@@ -48,6 +48,7 @@ std::unique_ptr<CLI::App> make_parser() {
   add_inspect(*app);
   add_perplexity(*app);
   add_bench(*app);
+  add_quantize(*app);
   add_devices(*app);
   for (CLI::App* command : app->get_subcommands({})) check_numbers(*command);
   return app;

@@ -11,7 +11,6 @@ namespace wisp::cli {
 namespace {
 
 constexpr char kGroup[] = "Common flags";
-constexpr uint32_t kMaxThreads = 1024;
 
 }  // namespace
 

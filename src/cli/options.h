@@ -16,6 +16,9 @@ class Option;
 
 namespace wisp::cli {
 
+// Most CPU threads that can be asked for.
+inline constexpr uint32_t kMaxThreads = 1024;
+
 // The command line is wrong: exit status 2 instead of 1. what() is one line.
 class UsageError : public std::runtime_error {
  public:

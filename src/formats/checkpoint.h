@@ -27,6 +27,7 @@ class Checkpoint {
   const std::filesystem::path& folder() const { return folder_; }  // holds the files
   const Metadata& metadata() const { return contents_.metadata; }  // empty for huggingface
   std::span<const TensorView> tensors() const { return contents_.tensors; }
+  std::span<const MappedFile> files() const { return contents_.files; }
   uint64_t total_bytes() const { return total_bytes_; }  // of all tensors' data
 
   // nullptr when there is no such tensor. The view stays valid while the Checkpoint lives, moved or

@@ -18,6 +18,8 @@
 
 namespace wisp::formats {
 
+class OutputFile;
+
 struct Gguf {
   uint32_t version = 0;
   uint64_t alignment = 0;
@@ -47,5 +49,7 @@ struct GgufTensor {
 // Alignment is the metadata's general.alignment, or 32. Throws Error.
 void write_gguf(const std::filesystem::path& path, const Metadata& metadata,
                 std::span<const GgufTensor> tensors);
+// The same to a file that is open and empty; the caller commits it.
+void write_gguf(OutputFile& file, const Metadata& metadata, std::span<const GgufTensor> tensors);
 
 }  // namespace wisp::formats

@@ -154,11 +154,10 @@ Header make_header(const Metadata& metadata, std::span<const GgufTensor> tensors
 
 }  // namespace
 
-void write_gguf(const std::filesystem::path& path, const Metadata& metadata,
-                std::span<const GgufTensor> tensors) {
-  const Header header = with_context(path.string(), [&] { return make_header(metadata, tensors); });
+void write_gguf(OutputFile& file, const Metadata& metadata, std::span<const GgufTensor> tensors) {
+  const Header header =
+      with_context(file.path().string(), [&] { return make_header(metadata, tensors); });
   const uint64_t alignment = gguf_alignment(metadata);
-  OutputFile file(path);
   file.write(header.text());
   for (const GgufTensor& tensor : tensors) {
     file.pad(alignment);
@@ -167,6 +166,12 @@ void write_gguf(const std::filesystem::path& path, const Metadata& metadata,
     file.write(data);
   }
   file.pad(alignment);
+}
+
+void write_gguf(const std::filesystem::path& path, const Metadata& metadata,
+                std::span<const GgufTensor> tensors) {
+  OutputFile file(path);
+  write_gguf(file, metadata, tensors);
   file.commit();
 }
 

@@ -13,8 +13,19 @@
 
 namespace wisp::formats {
 
-OutputFile::OutputFile(std::filesystem::path path) : path_(std::move(path)), temporary_(path_) {
-  temporary_ += fmt::format(".{}.tmp", getpid());
+std::filesystem::path OutputFile::temporary_of(const std::filesystem::path& path) {
+  std::filesystem::path temporary = path;
+  temporary += fmt::format(".{}.tmp", getpid());
+  return temporary;
+}
+
+OutputFile::OutputFile(std::filesystem::path path)
+    : path_(std::move(path)), temporary_(temporary_of(path_)) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path_, ignored) &&
+      !std::filesystem::is_regular_file(path_, ignored)) {
+    fail_to_write("not a regular file");
+  }
   out_.open(temporary_, std::ios::binary | std::ios::trunc);
   if (!out_) fail_to_write(std::strerror(errno));
 }

@@ -11,14 +11,18 @@
 namespace wisp::formats {
 
 // Writes to a temporary file beside `path`; commit() renames it, destruction without commit removes
-// it. Every failure throws Error naming `path`.
+// it. Every failure throws Error naming `path`, as does a `path` that is there and no regular file.
 class OutputFile {
  public:
+  // The temporary file that is to become `path`, for those who remove it when the process ends.
+  static std::filesystem::path temporary_of(const std::filesystem::path& path);
+
   explicit OutputFile(std::filesystem::path path);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
+  const std::filesystem::path& path() const { return path_; }
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text);
   // Zeros up to the next multiple of `alignment`.
