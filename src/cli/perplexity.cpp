@@ -1,12 +1,15 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/commands.h"
+#include "cli/kl_base.h"
 #include "cli/load.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -24,7 +27,10 @@ struct PerplexityFlags {
   std::string file;
   uint32_t chunk = 512;
   bool json = false;
+  std::string kl_base;
 };
+
+using Positions = std::function<void(std::span<const float> logits, int32_t next)>;
 
 // Sums over scored tokens, and the perplexity with the standard error of its logarithm.
 struct Score {
@@ -58,7 +64,7 @@ double loss(std::span<const float> logits, int32_t token) {
 // Runs one window and scores its second half: position p foretells token p + 1. As llama-perplexity
 // does, BOS takes the place of the first token where the model wants one.
 void score_window(engine::Engine& engine, std::span<const int32_t> window,
-                  std::optional<int32_t> bos, bool one_by_one, Score& score) {
+                  std::optional<int32_t> bos, bool one_by_one, const Positions& scored) {
   std::vector<int32_t> tokens(window.begin(), window.end());
   if (bos) tokens.front() = *bos;
   engine::Request request;
@@ -71,11 +77,38 @@ void score_window(engine::Engine& engine, std::span<const int32_t> window,
       if (event.finish == engine::FinishReason::error) throw Error(event.error);
       if (event.logits.empty() || event.position < window.size() / 2) continue;
       if (event.position + 1 < window.size()) {
-        score.add(loss(event.logits, window[event.position + 1]));
+        scored(event.logits, window[event.position + 1]);
       }
     }
   }
 }
+
+// What --kl-base does: a file that is not there is written, one that is there is compared with.
+class KlBase {
+ public:
+  KlBase(const std::string& path, const KlBaseRun& run) {
+    if (path.empty()) return;
+    if (std::filesystem::exists(path)) {
+      reader_.emplace(path, run);
+    } else {
+      writer_.emplace(path, run);
+    }
+  }
+  void add(std::span<const float> logits, int32_t next) {
+    if (writer_) writer_->add(logits);
+    if (reader_) divergence_.add(reader_->next(), logits, next);
+  }
+  void finish() {
+    if (writer_) writer_->commit();
+  }
+  bool compares() const { return reader_.has_value(); }
+  const Divergence& divergence() const { return divergence_; }
+
+ private:
+  std::optional<KlBaseWriter> writer_;
+  std::optional<KlBaseReader> reader_;
+  Divergence divergence_;
+};
 
 void run_perplexity(const PerplexityFlags& flags) {
   const std::string text = read_text(flags.file);
@@ -99,10 +132,17 @@ void run_perplexity(const PerplexityFlags& flags) {
 
   const size_t windows = tokens.size() / context;
   Score score;
+  const auto scored_end = tokens.begin() + static_cast<ptrdiff_t>(windows * context);
+  KlBase base(flags.kl_base, {.context = context,
+                              .vocab_size = model->config().vocab_size,
+                              .tokens = {tokens.begin(), scored_end}});
   Progress progress("perplexity");
   for (size_t i = 0; i < windows; ++i) {
     score_window(*engine, std::span(tokens).subspan(i * context, context), bos, flags.chunk == 1,
-                 score);
+                 [&](std::span<const float> logits, int32_t next) {
+                   score.add(loss(logits, next));
+                   base.add(logits, next);
+                 });
     if (!flags.json) {
       print(fmt::format("[{}]{:.4f},", i + 1, score.perplexity()));
       flush();
@@ -110,17 +150,19 @@ void run_perplexity(const PerplexityFlags& flags) {
       progress.update(i + 1, windows);
     }
   }
+  base.finish();
   if (flags.json) {
-    print(nlohmann::ordered_json{{"perplexity", score.perplexity()},
-                                 {"error", score.error()},
-                                 {"windows", windows},
-                                 {"context", context},
-                                 {"scored_tokens", score.count}}
-              .dump() +
-          "\n");
+    nlohmann::ordered_json out = {{"perplexity", score.perplexity()},
+                                  {"error", score.error()},
+                                  {"windows", windows},
+                                  {"context", context},
+                                  {"scored_tokens", score.count}};
+    if (base.compares()) out.update(base.divergence().summary());
+    print(out.dump() + "\n");
   } else {
     print(fmt::format("\nFinal estimate: PPL = {:.4f} +/- {:.5f}\n", score.perplexity(),
                       score.error()));
+    if (base.compares()) print(base.divergence().text());
   }
   print_profile(*model, flags.compute);
 }
@@ -142,11 +184,17 @@ void add_perplexity(CLI::App& app) {
                   "generated tokens run")
       ->check(CLI::PositiveNumber)
       ->option_text("N");
+  command
+      .add_option("--kl-base", flags->kl_base,
+                  "a file of log-probabilities: written if it is not there, else compared with")
+      ->option_text("FILE");
   command.add_flag("--json", flags->json, "print one object at the end");
   add_compute_flags(command, flags->compute);
   command.footer(
       "-c is the length of a window, 512 unless given.\n"
-      "Example:\n  wisp perplexity -m model.gguf -f wiki.test.raw -c 512");
+      "Examples:\n  wisp perplexity -m model.gguf -f wiki.test.raw -c 512\n"
+      "  wisp perplexity -m model-f16.gguf -f wiki.test.raw --kl-base f16.kld\n"
+      "  wisp perplexity -m model-q4_k_m.gguf -f wiki.test.raw --kl-base f16.kld");
   command.callback([flags] { run_perplexity(*flags); });
 }
 
