@@ -11,6 +11,7 @@
 #include "cli/model_facts.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "engine/load.h"
 #include "formats/checkpoint.h"
 #include "model/model.h"
 
@@ -225,8 +226,11 @@ void run_inspect(const InspectFlags& flags) {
   const model::ModelConfig config = model::read_config(checkpoint);
   std::vector<std::string> plans;
   if (flags.plan) {
-    const model::Model model = model::load_model(
-        checkpoint, {.context = flags.plan_flags.context, .kv_dtype = flags.plan_flags.kv_dtype()});
+    const uint32_t asked = flags.plan_flags.context;
+    const model::Model model =
+        model::load_model(checkpoint, {.context = engine::choose_context(config, asked),
+                                       .stated_context = asked,
+                                       .kv_dtype = flags.plan_flags.kv_dtype()});
     for (const plan::Plan& plan : build_plans(model, flags.plan_flags)) {
       plan::verify(plan, model.resources);
       plans.push_back(plan::to_string(plan, model.resources));

@@ -12,15 +12,6 @@ namespace {
 
 constexpr uint32_t kDefaultContext = 8192;
 
-uint32_t choose_context(const model::ModelConfig& config, uint32_t asked) {
-  if (asked == 0) return std::min(config.max_position_embeddings, kDefaultContext);
-  if (asked > config.max_position_embeddings && config.learned_positions) {
-    fail("context {} is more than the {} positions that the model learned", asked,
-         config.max_position_embeddings);
-  }
-  return asked;
-}
-
 model::Model load(const formats::Checkpoint& checkpoint, const LoadOptions& options) {
   const model::ModelConfig config = model::read_config(checkpoint);
   const uint32_t context = choose_context(config, options.context);
@@ -34,6 +25,18 @@ model::Model load(const formats::Checkpoint& checkpoint, const LoadOptions& opti
 }
 
 }  // namespace
+
+uint32_t choose_context(const model::ModelConfig& config, uint32_t asked) {
+  if (asked == 0) return std::min(config.max_position_embeddings, kDefaultContext);
+  if (asked > config.max_position_embeddings && config.learned_positions) {
+    fail("context {} is more than the {} positions that the model learned", asked,
+         config.max_position_embeddings);
+  }
+  if (asked > model::kMaxContext) {
+    fail("a context of {} is more than {}, the most there is", asked, model::kMaxContext);
+  }
+  return asked;
+}
 
 LoadedModel::LoadedModel(const LoadOptions& options)
     : checkpoint_(formats::Checkpoint::open(options.model)), model_(load(checkpoint_, options)) {

@@ -37,6 +37,10 @@ struct LoadOptions {
   std::function<void(uint64_t done_bytes, uint64_t total_bytes)> progress;  // may be empty
 };
 
+// The positions of a sequence: those asked for, or with 0 the model's, at most 8,192. Throws Error
+// where the model cannot have so many.
+uint32_t choose_context(const model::ModelConfig& config, uint32_t asked);
+
 // Owns everything below an Engine. One thread uses it.
 class LoadedModel {
  public:

@@ -14,7 +14,6 @@ namespace {
 constexpr uint32_t kMaxDim = 1U << 24;
 constexpr uint32_t kMaxStateWidth = 1U << 28;  // f32 values of one sequence and layer
 constexpr uint32_t kMaxLayers = 4096;
-constexpr uint32_t kMaxContext = 1U << 28;
 
 void expect_range(std::string_view name, uint32_t value, uint32_t max) {
   if (value == 0 || value > max) fail("{} is {}, expected 1 to {}", name, value, max);

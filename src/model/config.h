@@ -13,6 +13,9 @@
 
 namespace wisp::model {
 
+// The most positions of a sequence.
+inline constexpr uint32_t kMaxContext = 1U << 28;
+
 enum class RopeScaling : uint8_t { none, linear, llama3, yarn, longrope, proportional };
 
 std::string_view scaling_name(RopeScaling scaling);

@@ -205,6 +205,11 @@ class InspectTest(Case):
         self.assertIn("plan decode:", text)
         self.assertNotIn("plan", output("inspect", MODELS / "qwen3_odd"))
 
+    def test_a_plan_has_tables_for_the_context_in_use(self):
+        model = program.copy_model("llama", self.folder)
+        program.edit_config(model, lambda config: config.update(max_position_embeddings=1 << 28))
+        self.assertIn("plan decode:", output("inspect", model, "--plan"))
+
 
 class BenchTest(Case):
     FLAGS = ["-m", MODELS / "llama", "--backend", "cpu"]

@@ -96,6 +96,9 @@ class ModelFilesTest(Case):
         for flags in (["-n", "4294967295"], ["-n", "1", "-c", str(1 << 28)]):
             self.check(1, ["268435456", "rope table"], "generate", "-m", model, "--tokens", "1",
                        *flags, *CPU)
+        # Nor where nothing grows with the context.
+        self.check(1, "268435456, the most", "generate", "-m", MODELS / "rwkv4", "--tokens", "1",
+                   "-n", "1", "-c", str((1 << 28) + 1), *CPU)
 
     def test_names_that_are_no_text(self):
         model = self.folder / "model.gguf"
