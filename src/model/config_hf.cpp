@@ -155,6 +155,23 @@ uint32_t read_num_layers(const JsonFields& fields) {
   return static_cast<uint32_t>(std::min<size_t>(kinds->size(), UINT32_MAX));
 }
 
+// Each family reads one of the names; what another says must not count in its place.
+float read_norm_eps(const JsonFields& fields) {
+  std::string_view name;
+  double eps = 1e-6;
+  for (const std::string_view key :
+       {"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps"}) {
+    const std::optional<double> own = fields.get_number(key);
+    if (!own) continue;
+    if (!name.empty() && *own != eps) {
+      fail("fields '{}' and '{}' differ: {} and {}", name, key, eps, *own);
+    }
+    name = key;
+    eps = *own;
+  }
+  return static_cast<float>(eps);
+}
+
 }  // namespace
 
 json read_json(const std::filesystem::path& path) {
@@ -177,11 +194,7 @@ ModelConfig read_hf_config(const JsonFields& fields, bool attention) {
   }
   c.max_position_embeddings =
       fields.get_uint(fields.first_of({"max_position_embeddings", "n_positions"})).value_or(2048);
-  c.norm_eps =
-      static_cast<float>(fields
-                             .get_number(fields.first_of({"rms_norm_eps", "layer_norm_eps",
-                                                          "layer_norm_epsilon", "norm_eps"}))
-                             .value_or(1e-6));
+  c.norm_eps = read_norm_eps(fields);
   const std::string_view activation =
       fields.first_of({"hidden_activation", "hidden_act", "activation_function", "activation"});
   c.activation = activation_from_name(fields.get_string(activation).value_or("silu"));
