@@ -77,6 +77,10 @@ void drop_rope_without_window(ModelConfig& c) {
   }
 }
 
+void expect_silu(const ModelConfig& c) {
+  if (c.activation != plan::Activation::silu) fail("field 'hidden_act': only silu is supported");
+}
+
 void default_ffn_size(ModelConfig& c, uint32_t size) {
   for (LayerConfig& layer : c.layers) {
     if (layer.intermediate_size == 0) layer.intermediate_size = size;

@@ -71,6 +71,9 @@ void set_windows(const GgufFields& fields, ModelConfig& c);
 void use_local_rope(ModelConfig& c);
 void drop_rope_without_window(ModelConfig& c);
 
+// Throws Error where hidden_act is another than silu, for families that use it throughout.
+void expect_silu(const ModelConfig& c);
+
 // The size of networks where the config gives none.
 void default_ffn_size(ModelConfig& c, uint32_t size);
 

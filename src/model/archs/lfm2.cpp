@@ -35,6 +35,10 @@ void read_kinds(const JsonFields& fields, ModelConfig& c) {
   c.qk_norm = QkNorm::each_head;
   c.conv_taps = fields.get_uint("conv_L_cache").value_or(3);
   c.conv_bias = fields.get_bool("conv_bias").value_or(false);
+  expect_silu(c);
+  for (const LayerConfig& layer : c.layers) {
+    if (c.rope.rotary_dim != layer.head_dim) fail("field 'partial_rotary_factor' is not supported");
+  }
   const std::vector<uint32_t> attend = fields.get_uints("full_attn_idxs");
   if (fields.has("layer_types") || attend.empty()) return;
   for (uint32_t i = 0; i < c.num_layers; ++i) {

@@ -17,15 +17,18 @@ void scan_alone(ModelConfig& c) {
   }
 }
 
+void read_limits(const JsonFields& fields, ScanConfig& s) {
+  const std::vector<double> limits = fields.get_limits("time_step_limit");
+  if (limits.empty()) return;
+  s.dt_min = static_cast<float>(limits[0]);
+  s.dt_max = static_cast<float>(limits[1]);
+}
+
 // The time step's range and start are for training.
 void read_hf(const JsonFields& fields, ModelConfig& c) {
+  expect_silu(c);
   scan_alone(c);
   ScanConfig& s = c.scan.emplace();
-  const std::vector<double> limits = fields.get_limits("time_step_limit");
-  if (!limits.empty()) {
-    s.dt_min = static_cast<float>(limits[0]);
-    s.dt_max = static_cast<float>(limits[1]);
-  }
   s.state_size = fields.require_uint("state_size");
   s.inner_size = checked_cast<uint32_t>(uint64_t{fields.require_uint("expand")} * c.hidden_size,
                                         "field 'expand' times hidden_size");
@@ -122,6 +125,7 @@ const Arch kMamba2 = {
           read_hf(fields, c);
           fields.pass_over({"time_step_rank"});
           ScanConfig& s = *c.scan;
+          read_limits(fields, s);
           s.num_heads = fields.require_uint("num_heads");
           s.num_groups = fields.require_uint("n_groups");
           s.norm_group = s.inner_size;

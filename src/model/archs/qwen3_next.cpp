@@ -10,6 +10,7 @@ namespace {
 
 // Where there are no layer_types, every full_attention_interval-th layer attends.
 void read_hf(const JsonFields& fields, ModelConfig& c) {
+  expect_silu(c);
   c.qk_norm = QkNorm::each_head;
   c.output_gate = true;
   c.norm_weight_offset = 1.0F;
@@ -48,15 +49,22 @@ void read_gguf(const GgufFields& fields, ModelConfig& c, bool tiled) {
   d.key_dim = fields.require_uint("ssm.state_size");
   d.num_key_heads = fields.require_uint("ssm.group_count");
   d.num_heads = fields.require_uint("ssm.time_step_rank");
-  d.value_dim = fields.require_uint("ssm.inner_size") / std::max(1U, d.num_heads);
+  const uint32_t values = fields.require_uint("ssm.inner_size");
+  d.value_dim = values / std::max(1U, d.num_heads);
+  if (d.value_dim * d.num_heads != values) {
+    fail("metadata key '{}.ssm.inner_size' is {}, of {} heads", fields.arch(), values, d.num_heads);
+  }
   d.tiled = tiled;
   c.rope.interleaved_sections = tiled;  // Qwen 3.5
   const std::vector<bool>* recurrent = fields.find_bools("attention.recurrent_layers");
   const std::vector<bool> pattern = fields.get_pattern("full_attention_interval", c.num_layers, 4);
+  if (recurrent != nullptr && recurrent->size() != c.num_layers &&
+      recurrent->size() != uint64_t{c.num_layers} + c.num_extra_layers) {
+    fail("metadata key '{}.attention.recurrent_layers' has {} values, expected {}", fields.arch(),
+         recurrent->size(), c.num_layers);
+  }
   for (uint32_t i = 0; i < c.num_layers; ++i) {
-    const bool is_recurrent =
-        recurrent != nullptr && i < recurrent->size() ? (*recurrent)[i] : pattern[i];
-    if (!is_recurrent) continue;
+    if (!(recurrent != nullptr ? *recurrent : pattern)[i]) continue;
     set_mixer(c.layers[i], Mixer::delta_net);
   }
 }
@@ -134,7 +142,11 @@ const Arch kQwen35Moe = {
     .gguf_names = gguf_names(),
     .windows = false,
     .hf_defaults = kExperts,
-    .from_hf = read_hf_moe,
+    .from_hf =
+        [](const JsonFields& fields, ModelConfig& c) {
+          read_hf_moe(fields, c);
+          if (!c.experts->normalise) fail("field 'norm_topk_prob': false is not supported");
+        },
     .from_gguf =
         [](const GgufFields& fields, ModelConfig& c) {
           read_gguf(fields, c, true);

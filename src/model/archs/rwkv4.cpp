@@ -18,6 +18,8 @@ void read_hf(const JsonFields& fields, ModelConfig& c) {
     set_mixer(layer, Mixer::wkv);
   }
   default_ffn_size(c, 4 * c.hidden_size);
+  // Its last norm has 1e-5 always.
+  if (c.norm_eps != 1e-5F) fail("field 'layer_norm_epsilon': {} is not supported", c.norm_eps);
   // Halving the stream every few layers is for half precision; the last norm undoes it.
   fields.pass_over({"context_length", "rescale_every"});
 }
