@@ -196,6 +196,10 @@ ModelConfig read_gguf_config(const GgufFields& fields, bool attention) {
   const std::optional<double> layer_eps = get_nonzero(fields, "attention.layer_norm_epsilon");
   std::optional<double> eps = get_nonzero(fields, "attention.layer_norm_rms_epsilon");
   if (!eps) eps = layer_eps;
+  if (!fields.get_number("attention.layer_norm_rms_epsilon") &&
+      !fields.get_number("attention.layer_norm_epsilon")) {
+    fail("metadata key '{}.attention.layer_norm_rms_epsilon' is missing", fields.arch());
+  }
   c.norm_eps = static_cast<float>(eps.value_or(1e-6));
   c.attention_scale =
       static_cast<float>(get_nonzero(fields, "attention.scale")

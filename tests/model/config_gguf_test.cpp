@@ -22,6 +22,7 @@ formats::Metadata gguf_metadata() {
                                                     {"attention.head_count_kv", 2}}) {
     metadata.set(std::string("llama.") + key, value);
   }
+  metadata.set("llama.attention.layer_norm_rms_epsilon", 1e-5);
   return metadata;
 }
 
@@ -227,6 +228,37 @@ TEST(ConfigGguf, Gemma4StatesTheSizesThatItComputesWith) {
 TEST(ConfigGguf, Gemma4NeedsItsRopeFactors) {
   const std::string error = error_of("gguf_gemma4", change_nothing, "rope_freqs.weight");
   EXPECT_NE(error.find("tensor 'rope_freqs.weight' is missing"), std::string::npos) << error;
+}
+
+TEST(ConfigGguf, NormsHaveAnEpsilon) {
+  const auto drop = [](formats::Metadata& m) {
+    formats::Metadata rest;
+    for (const auto& [key, value] : m.values()) {
+      if (key != "lfm2.attention.layer_norm_rms_epsilon") rest.set(key, value);
+    }
+    m = rest;
+  };
+  const std::string error = error_of("gguf_lfm2", drop);
+  EXPECT_NE(error.find("'lfm2.attention.layer_norm_rms_epsilon' is missing"), std::string::npos)
+      << error;
+}
+
+TEST(ConfigGguf, Qwen35SaysWhichLayersRecur) {
+  EXPECT_EQ(error_of("gguf_qwen3_5", change_nothing), "");
+  struct Case {
+    void (*change)(formats::Metadata&);
+    const char* message;
+  };
+  const Case cases[] = {
+      {[](auto& m) { m.set("qwen35.attention.recurrent_layers", std::vector<bool>{true}); },
+       "'qwen35.attention.recurrent_layers' has 1 values, expected 4"},
+      {[](auto& m) { m.set("qwen35.ssm.inner_size", int64_t{65}); },
+       "'qwen35.ssm.inner_size' is 65, of 4 heads"},
+  };
+  for (const Case& c : cases) {
+    const std::string error = error_of("gguf_qwen3_5", c.change);
+    EXPECT_NE(error.find(c.message), std::string::npos) << error;
+  }
 }
 
 TEST(ConfigGguf, WindowsMayBeListed) {
