@@ -449,7 +449,7 @@ TEST(ConfigHf, WhatAFamilyDoesNotSupportIsRefused) {
                         {"gemma3_text", "use_bidirectional_attention", true},
                         {"gpt2", "scale_attn_by_inverse_layer_idx", true},
                         {"gpt_oss", "swiglu_limit", 9.0},
-                        {"llama", "quantization_config", {{"quant_method", "gptq"}}}};
+                        {"llama", "quantization_config", {{"quant_method", "hqq"}}}};
   for (const Case& c : cases) {
     json config = llama_config();
     config["model_type"] = c.model_type;
