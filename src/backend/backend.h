@@ -77,8 +77,9 @@ enum class Ticket : uint64_t {};
 inline constexpr uint32_t kMaxStepsInFlight = 4;
 
 struct BackendInfo {
-  std::string kind;    // "cpu", "webgpu"
-  std::string device;  // "AMD EPYC, 2 threads (AVX2)", "NVIDIA H200 (Vulkan)"
+  std::string kind;             // "cpu", "webgpu"
+  std::string device;           // "AMD EPYC, 2 threads (AVX2)", "NVIDIA H200 (Vulkan)"
+  bool copies_weights = false;  // load() copied them: the memory of what it was given may go
   uint64_t weight_bytes = 0;
   uint64_t kv_bytes = 0;
   uint64_t state_bytes = 0;

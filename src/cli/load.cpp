@@ -21,6 +21,7 @@ engine::LoadOptions load_options(const std::filesystem::path& model, const Compu
   options.context = flags.plan.context;
   options.stated_context = flags.plan.context;
   options.profile = flags.profile;
+  options.check_tensors = flags.check_tensors;
   return options;
 }
 

@@ -75,6 +75,10 @@ void add_device_flags(CLI::App& command, DeviceFlags& flags) {
 void add_compute_flags(CLI::App& command, ComputeFlags& flags) {
   add_device_flags(command, flags);
   add_plan_flags(command, flags.plan);
+  command
+      .add_flag("--check-tensors", flags.check_tensors,
+                "first look at every weight: NaN or infinite ones are named")
+      ->group(kGroup);
   command.add_flag("--profile", flags.profile, "print on stderr where the time went")
       ->group(kGroup);
   add_verbose_flag(command);

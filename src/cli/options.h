@@ -48,6 +48,7 @@ struct DeviceFlags {
 struct ComputeFlags : DeviceFlags {
   PlanFlags plan;
   bool profile = false;
+  bool check_tensors = false;
 };
 
 void add_device_flags(CLI::App& command, DeviceFlags& flags);

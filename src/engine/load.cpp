@@ -5,6 +5,8 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/threads.h"
+#include "model/check_weights.h"
 #include "plan/plan.h"
 
 namespace wisp::engine {
@@ -54,6 +56,11 @@ LoadedModel::LoadedModel(const LoadOptions& options)
       round_up(std::clamp(options.prefill_chunk, 1U, engine_options_.context), 64));
   engine_options_.shuffle_seed = options.shuffle_seed;
 
+  if (options.check_tensors) {
+    ThreadPool pool(options.device.threads);
+    with_context(options.model.string(),
+                 [&] { model::check_values(model_.weights, pool, options.progress); });
+  }
   backend_ = backend::create(options.device);
   backend_->load({.resources = model_.resources,
                   .weights = model_.weights.parts,
@@ -61,6 +68,10 @@ LoadedModel::LoadedModel(const LoadOptions& options)
                   .max_slots = engine_options_.max_slots,
                   .max_pages_per_slot = engine_options_.max_pages_per_slot,
                   .progress = options.progress});
+  if (backend_->info().copies_weights) {
+    model_.weights.parts.clear();
+    model_.weights.owned.clear();
+  }
   const auto prepare = [&](plan::KernelClass kernel_class, uint32_t max_columns,
                            uint32_t max_logits) {
     return backend_->prepare(model::build_plan(model_, {.math = options.math,

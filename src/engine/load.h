@@ -34,6 +34,7 @@ struct LoadOptions {
   uint32_t max_logits = 16;  // rows of logits that the prefill plan holds at once
   std::optional<uint64_t> shuffle_seed;
   bool profile = false;
+  bool check_tensors = false;  // look for weights that are no numbers, before all else
   std::function<void(uint64_t done_bytes, uint64_t total_bytes)> progress;  // may be empty
 };
 

@@ -28,7 +28,7 @@ Reach reach_of(const TensorView& scale, const TensorView& weight, Reach block) {
   const uint64_t count = element_count(shape);
   if (count == 1) return {rows, cols};
   if (shape[0] == rows && count == rows) return {1, cols};
-  if (shape.size() == 2 && shape[0] == rows && cols % shape[1] == 0) {
+  if (shape.size() == 2 && shape[0] == rows && count > 0 && cols % shape[1] == 0) {
     return {1, cols / shape[1]};
   }
   if (shape.size() == 2 && block.rows != 0 && block.cols != 0 &&
@@ -68,7 +68,7 @@ std::vector<float> zeros_of(const TensorView& zeros, size_t count) {
 void join_bytes(Parts& parts, const std::string& name, const std::string& scale_name, Reach block) {
   const TensorView weight = *parts.find(name + ".weight");
   const TensorView* found = parts.find(scale_name);
-  if (weight.shape.size() != 2 || found->shape.size() > 2) {
+  if (weight.shape.size() != 2 || element_count(weight.shape) == 0 || found->shape.size() > 2) {
     fail("tensor {} has shape {}, expected a matrix", in_quotes(weight.name),
          shape_text(weight.shape));
   }

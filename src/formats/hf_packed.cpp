@@ -38,7 +38,7 @@ void expect_dims(const TensorView& tensor, size_t count) {
        shape_text(tensor.shape), count);
 }
 
-// A matrix in its parts' place: `fill` sets the codes and zeros of one that has its sizes.
+// A matrix in its parts' place: `fill` sets the codes, scales and zeros of one that has its sizes.
 void add_matrix(Parts& parts, const std::string& name, uint32_t bits, GroupedMatrix sizes,
                 const std::function<void(GroupedMatrix&)>& fill) {
   const DType dtype = grouped_type(bits, sizes.cols, sizes.group);
@@ -49,20 +49,26 @@ void add_matrix(Parts& parts, const std::string& name, uint32_t bits, GroupedMat
              .make_bytes = [=] {
                GroupedMatrix m = sizes;
                m.codes.resize(m.rows * m.cols);
-               m.scales.resize(m.rows * (m.cols / m.group));
-               m.zeros.resize(m.scales.size());
                fill(m);
                return grouped_rows(m, dtype);
              }});
 }
 
-// scales [groups, rows] as [rows, groups].
-void transpose_scales(const TensorView& scales, GroupedMatrix& m) {
-  const std::vector<float> values = scales_of(scales);
+// `value(r, g)` of every row and group, as [rows, groups].
+std::vector<float> of_groups(const GroupedMatrix& m, auto&& value) {
   const uint64_t groups = m.cols / m.group;
-  for (uint64_t i = 0; i < m.scales.size(); ++i) {
-    m.scales[i] = values[i % groups * m.rows + i / groups];
+  std::vector<float> out;
+  out.reserve(m.rows * groups);
+  for (uint64_t r = 0; r < m.rows; ++r) {
+    for (uint64_t g = 0; g < groups; ++g) out.push_back(value(r, g));
   }
+  return out;
+}
+
+// scales [groups, rows] as [rows, groups].
+std::vector<float> transposed(const TensorView& scales, const GroupedMatrix& m) {
+  const std::vector<float> values = scales_of(scales);
+  return of_groups(m, [&](uint64_t r, uint64_t g) { return values[g * m.rows + r]; });
 }
 
 }  // namespace
@@ -101,13 +107,11 @@ void join_gptq(const json& config, Parts& parts) {
               static_cast<uint8_t>(packed_field(codes, c / n * m.rows + r, c % n, bits));
         }
       }
-      for (uint64_t i = 0; i < m.zeros.size(); ++i) {
-        const uint64_t r = i / groups;
-        const uint32_t zero =
-            packed_field(zeros, i % groups * (m.rows / n) + r / n, r % n, bits) + less;
-        m.zeros[i] = static_cast<float>(zero & ((1U << bits) - 1));
-      }
-      transpose_scales(scales, m);
+      m.scales = transposed(scales, m);
+      m.zeros = of_groups(m, [&](uint64_t r, uint64_t g) {
+        const uint32_t zero = packed_field(zeros, g * (m.rows / n) + r / n, r % n, bits) + less;
+        return static_cast<float>(zero & ((1U << bits) - 1));
+      });
     });
   }
 }
@@ -140,12 +144,11 @@ void join_awq(const json& config, Parts& parts) {
               packed_field(codes, c * (m.rows / 8) + r / 8, kField[r % 8], bits));
         }
       }
-      for (uint64_t i = 0; i < m.zeros.size(); ++i) {
-        const uint64_t r = i / groups;
-        m.zeros[i] = static_cast<float>(
-            packed_field(zeros, i % groups * (m.rows / 8) + r / 8, kField[r % 8], bits));
-      }
-      transpose_scales(scales, m);
+      m.scales = transposed(scales, m);
+      m.zeros = of_groups(m, [&](uint64_t r, uint64_t g) {
+        return static_cast<float>(
+            packed_field(zeros, g * (m.rows / 8) + r / 8, kField[r % 8], bits));
+      });
     });
   }
 }
@@ -196,14 +199,12 @@ void join_packed(const std::string& name, Parts& parts) {
       m.codes[i] = static_cast<uint8_t>(packed_field(codes, i / n, i % n, bits));
     }
     m.scales = scales_of(scales);
-    for (uint64_t i = 0; i < m.zeros.size(); ++i) {
-      const uint64_t r = i / groups;
-      const uint32_t zero =
-          zero_words.data.empty()
-              ? 1U << (bits - 1)
-              : packed_field(zero_words, r / n * groups + i % groups, r % n, bits);
-      m.zeros[i] = static_cast<float>(zero);
-    }
+    m.zeros = of_groups(m, [&](uint64_t r, uint64_t g) {
+      const uint32_t zero = zero_words.data.empty()
+                                ? 1U << (bits - 1)
+                                : packed_field(zero_words, r / n * groups + g, r % n, bits);
+      return static_cast<float>(zero);
+    });
   });
 }
 

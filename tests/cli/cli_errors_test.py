@@ -1,5 +1,6 @@
 """Every error is one clear line on stderr, with nothing on stdout: exit 1, or 2 for wrong usage."""
 
+import json
 import pathlib
 import signal
 import struct
@@ -161,6 +162,22 @@ class ModelFilesTest(Case):
 
         edit_header(model, transpose)
         self.generate(["model.layers.0.mlp.up_proj.weight", "[96, 64]", "[64, 96]"], model)
+
+
+    def test_weights_that_are_no_numbers(self):
+        model = copy_model("llama", self.folder)
+        flags = ["logits", "-m", model, "--tokens", "1,2", "-o", self.folder / "out.safetensors", *CPU, "--check-tensors"]
+        self.assertEqual(run(*flags).returncode, 0)
+        path = model / "model.safetensors"
+        raw = bytearray(path.read_bytes())
+        size = struct.unpack_from("<Q", raw)[0]
+        header = json.loads(raw[8:8 + size])
+        name, row, column = "model.layers.1.mlp.down_proj.weight", 5, 7
+        _, columns = header[name]["shape"]
+        self.assertEqual(header[name]["dtype"], "BF16")
+        struct.pack_into("<H", raw, 8 + size + header[name]["data_offsets"][0] + 2 * (row * columns + column), 0x7f80)
+        path.write_bytes(raw)
+        self.check(1, [f"weight '{name}': row 5 holds a NaN or an infinity in block 7 (BF16)"], *flags)
 
 
 class TokensTest(Case):

@@ -77,7 +77,8 @@ class GpuBackend final : public Backend {
   BackendInfo info() const override {
     const gpu::AdapterInfo& adapter = device().adapter();
     BackendInfo info{.kind = "webgpu",
-                     .device = fmt::format("{} ({})", adapter.name, adapter.backend)};
+                     .device = fmt::format("{} ({})", adapter.name, adapter.backend),
+                     .copies_weights = true};
     if (state_) {
       info.weight_bytes = state_->weight_bytes;
       info.kv_bytes = state_->kv_bytes;
