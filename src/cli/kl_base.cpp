@@ -24,14 +24,6 @@ uint64_t scored(const KlBaseRun& run) {
   return run.tokens.size() / run.context * (run.context - 1 - run.context / 2);
 }
 
-// ln of the sum of exp(logits).
-double log_sum(std::span<const float> logits) {
-  const auto top = static_cast<double>(*std::ranges::max_element(logits));
-  double total = 0;
-  for (const float logit : logits) total += std::exp(static_cast<double>(logit) - top);
-  return top + std::log(total);
-}
-
 struct Mean {
   double value = 0;
   double error = 0;  // standard error of the mean
@@ -59,8 +51,17 @@ size_t top_of(std::span<const float> values) {
 
 }  // namespace
 
+double log_sum_exp(std::span<const float> logits) {
+  const auto top = static_cast<double>(*std::ranges::max_element(logits));
+  double total = 0;
+  for (const float logit : logits) total += std::exp(static_cast<double>(logit) - top);
+  return top + std::log(total);
+}
+
 KlBaseWriter::KlBaseWriter(const std::filesystem::path& path, const KlBaseRun& run)
-    : file_(path), row_(row_words(run.vocab_size)) {
+    : remove_on_signal_(formats::OutputFile::temporary_of(path).string()),
+      file_(path),
+      row_(row_words(run.vocab_size)) {
   const uint32_t head[] = {run.context, run.vocab_size,
                            static_cast<uint32_t>(run.tokens.size() / run.context)};
   file_.write(kMagic);
@@ -68,11 +69,11 @@ KlBaseWriter::KlBaseWriter(const std::filesystem::path& path, const KlBaseRun& r
   file_.write(std::as_bytes(std::span(run.tokens)));
 }
 
-void KlBaseWriter::add(std::span<const float> logits) {
+void KlBaseWriter::add(std::span<const float> logits, double log_sum) {
   const auto [least, most] = std::ranges::minmax(logits);
   const float low = std::max(least, most - kRange);
   const float scale = (most - low) / 65535.0F;
-  const auto smallest = static_cast<float>(static_cast<double>(low) - log_sum(logits));
+  const auto smallest = static_cast<float>(static_cast<double>(low) - log_sum);
   std::memcpy(row_.data(), &scale, sizeof scale);
   std::memcpy(row_.data() + 2, &smallest, sizeof smallest);
   for (size_t i = 0; i < logits.size(); ++i) {
@@ -127,16 +128,16 @@ std::span<const float> KlBaseReader::next() {
   return log_probs_;
 }
 
-void Divergence::add(std::span<const float> base, std::span<const float> logits, int32_t token) {
-  const double sum = log_sum(logits);
+void Divergence::add(std::span<const float> base, std::span<const float> logits, double log_sum,
+                     int32_t token) {
   double divergence = 0;
   for (size_t i = 0; i < base.size(); ++i) {
     if (base[i] <= -kRange) continue;  // not kept exactly, and without weight
     const auto own = static_cast<double>(base[i]);
-    divergence += std::exp(own) * (own - (static_cast<double>(logits[i]) - sum));
+    divergence += std::exp(own) * (own - (static_cast<double>(logits[i]) - log_sum));
   }
   const auto right = static_cast<size_t>(token);
-  const double log_prob = static_cast<double>(logits[right]) - sum;
+  const double log_prob = static_cast<double>(logits[right]) - log_sum;
   divergences_.push_back(divergence);
   losses_.push_back(-log_prob);
   base_losses_.push_back(-static_cast<double>(base[right]));
@@ -155,6 +156,8 @@ nlohmann::ordered_json Divergence::summary() const {
   }
   const Mean square = mean_of(squares);
   const double rms = std::sqrt(square.value);
+  const Mean base = mean_of(base_losses_);
+  const double base_perplexity = std::exp(base.value);
   const Mean difference = mean_of(differences);
   const double ratio = std::exp(difference.value);
   std::vector<double> sorted = divergences_;
@@ -173,7 +176,8 @@ nlohmann::ordered_json Divergence::summary() const {
           {"probability_change_error", change.error},
           {"probability_change_rms", rms},
           {"probability_change_rms_error", rms > 0 ? square.error / (2 * rms) : 0.0},
-          {"base_perplexity", std::exp(mean_of(base_losses_).value)},
+          {"base_perplexity", base_perplexity},
+          {"base_perplexity_error", base_perplexity * base.error},
           {"perplexity_ratio", ratio},
           {"perplexity_ratio_error", ratio * difference.error}};
 }
@@ -194,7 +198,8 @@ std::string Divergence::text() const {
     return fmt::format("{:.3f} +/- {:.3f} %", 100 * number(name.c_str()),
                        100 * number((name + "_error").c_str()));
   };
-  line("PPL of the base", fmt::format("{:.4f}", number("base_perplexity")));
+  line("PPL of the base", fmt::format("{:.4f} +/- {:.5f}", number("base_perplexity"),
+                                      number("base_perplexity_error")));
   line("PPL over the base's", with_error("perplexity_ratio"));
   line("KL divergence, mean", with_error("kl_divergence"));
   line("  maximum", plain("kl_divergence_max"));

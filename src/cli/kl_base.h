@@ -10,9 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "cli/remove_on_signal.h"
 #include "formats/output_file.h"
 
 namespace wisp::cli {
+
+// ln of the sum of exp(logits): less it, logits are log-probabilities.
+double log_sum_exp(std::span<const float> logits);
 
 // Of which run a file is: windows of `context` tokens, of which the positions context / 2 to
 // context - 2 are scored.
@@ -22,15 +26,18 @@ struct KlBaseRun {
   std::vector<int32_t> tokens;  // [windows * context]
 };
 
-// Log-probabilities in steps of (largest - smallest) / 65535, none below the largest less 16. The
-// file appears at commit(). Throws Error naming it.
+// Log-probabilities in steps of (largest - smallest) / 65535, none below the largest less 16
+// (docs/formats.md). The file appears at commit(); until then a signal that ends the process leaves
+// nothing behind. Throws Error naming it.
 class KlBaseWriter {
  public:
   KlBaseWriter(const std::filesystem::path& path, const KlBaseRun& run);
-  void add(std::span<const float> logits);  // of the next position
+  // Of the next position, with their log_sum_exp.
+  void add(std::span<const float> logits, double log_sum);
   void commit() { file_.commit(); }
 
  private:
+  RemoveOnSignal remove_on_signal_;
   formats::OutputFile file_;
   std::vector<uint16_t> row_;
 };
@@ -51,8 +58,9 @@ class KlBaseReader {
 // How far a model is from the base, over all scored positions.
 class Divergence {
  public:
-  // `base` log-probabilities, `logits` of the model, the token that follows.
-  void add(std::span<const float> base, std::span<const float> logits, int32_t token);
+  // `base` log-probabilities, `logits` of the model with their log_sum_exp, the token that follows.
+  void add(std::span<const float> base, std::span<const float> logits, double log_sum,
+           int32_t token);
   // Kullback-Leibler divergence of the base from the model in nats (mean with its standard error,
   // percentiles), how often both have the same likeliest token, the change of the right token's
   // probability, and both perplexities.

@@ -53,14 +53,6 @@ struct Score {
   }
 };
 
-// -ln of the probability that softmax(logits) gives `token`.
-double loss(std::span<const float> logits, int32_t token) {
-  const auto top = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
-  double total = 0;
-  for (const float logit : logits) total += std::exp(static_cast<double>(logit) - top);
-  return top + std::log(total) - static_cast<double>(logits[static_cast<size_t>(token)]);
-}
-
 // Runs one window and scores its second half: position p foretells token p + 1. As llama-perplexity
 // does, BOS takes the place of the first token where the model wants one.
 void score_window(engine::Engine& engine, std::span<const int32_t> window,
@@ -94,13 +86,14 @@ class KlBase {
       writer_.emplace(path, run);
     }
   }
-  void add(std::span<const float> logits, int32_t next) {
-    if (writer_) writer_->add(logits);
-    if (reader_) divergence_.add(reader_->next(), logits, next);
+  void add(std::span<const float> logits, double log_sum, int32_t next) {
+    if (writer_) writer_->add(logits, log_sum);
+    if (reader_) divergence_.add(reader_->next(), logits, log_sum, next);
   }
   void finish() {
     if (writer_) writer_->commit();
   }
+  bool writes() const { return writer_.has_value(); }
   bool compares() const { return reader_.has_value(); }
   const Divergence& divergence() const { return divergence_; }
 
@@ -122,6 +115,12 @@ void run_perplexity(const PerplexityFlags& flags) {
     fail("{}: {} tokens, at least {} are needed for windows of {}", flags.file, tokens.size(),
          size_t{2} * context, context);
   }
+  const size_t windows = tokens.size() / context;
+  const auto scored_end = tokens.begin() + static_cast<ptrdiff_t>(windows * context);
+  const auto config = model::read_config(formats::Checkpoint::open(flags.model));
+  KlBase base(flags.kl_base, {.context = context,
+                              .vocab_size = config.vocab_size,
+                              .tokens = {tokens.begin(), scored_end}});
   engine::LoadOptions options = load_options(flags.model, flags.compute);
   options.context = context;
   options.prefill_chunk = std::min(flags.chunk, context);
@@ -130,18 +129,14 @@ void run_perplexity(const PerplexityFlags& flags) {
   const std::optional<int32_t> bos =
       tokenizer.adds_bos() ? tokenizer.bos_id() : std::optional<int32_t>();
 
-  const size_t windows = tokens.size() / context;
   Score score;
-  const auto scored_end = tokens.begin() + static_cast<ptrdiff_t>(windows * context);
-  KlBase base(flags.kl_base, {.context = context,
-                              .vocab_size = model->config().vocab_size,
-                              .tokens = {tokens.begin(), scored_end}});
   Progress progress("perplexity");
   for (size_t i = 0; i < windows; ++i) {
     score_window(*engine, std::span(tokens).subspan(i * context, context), bos, flags.chunk == 1,
                  [&](std::span<const float> logits, int32_t next) {
-                   score.add(loss(logits, next));
-                   base.add(logits, next);
+                   const double log_sum = log_sum_exp(logits);
+                   score.add(log_sum - static_cast<double>(logits[static_cast<size_t>(next)]));
+                   base.add(logits, log_sum, next);
                  });
     if (!flags.json) {
       print(fmt::format("[{}]{:.4f},", i + 1, score.perplexity()));
@@ -163,6 +158,10 @@ void run_perplexity(const PerplexityFlags& flags) {
     print(fmt::format("\nFinal estimate: PPL = {:.4f} +/- {:.5f}\n", score.perplexity(),
                       score.error()));
     if (base.compares()) print(base.divergence().text());
+    if (base.writes()) {
+      print(fmt::format("{}: log-probabilities of {} positions written\n", one_line(flags.kl_base),
+                        score.count));
+    }
   }
   print_profile(*model, flags.compute);
 }
@@ -187,7 +186,8 @@ void add_perplexity(CLI::App& app) {
   command
       .add_option("--kl-base", flags->kl_base,
                   "a file of log-probabilities: written if it is not there, else compared with")
-      ->option_text("FILE");
+      ->option_text("FILE")
+      ->check(check_path);
   command.add_flag("--json", flags->json, "print one object at the end");
   add_compute_flags(command, flags->compute);
   command.footer(

@@ -1,22 +1,19 @@
 """Commands that handle text, on a tiny model with a vocabulary of bytes."""
 
 import json
-import math
 import os
 import pathlib
 import pty
 import re
 import select
 import signal
-import struct
 import subprocess
 import tempfile
 import time
 import unittest
-from random import Random
 
 import program
-from program import add_tokenizer, copy_model, csv, ids_of, output, read_safetensors, run
+from program import add_tokenizer, copy_model, csv, ids_of, output, run
 
 CPU = ["--backend", "cpu"]
 WILD = ["--temp", "50", "--top-k", "0", "--min-p", "0", "--top-p", "1"]  # any token will do
@@ -155,126 +152,6 @@ class RunTest(Case):
         done = run("run", *CPU, "-p", "Say hello.", "-n", "4", "--temp", "0")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"\A\w[^\n]*\n\Z")
-
-
-class PerplexityTest(Case):
-    def test_against_logits(self):
-        text = "".join(chr(97 + i * i % 23) for i in range(150))
-        path = self.folder / "text"
-        path.write_text(text)
-        tokens, context = [BOS, *ids_of(text)], 48
-        losses = []
-        for start in range(0, len(tokens) - context + 1, context):
-            window = [BOS, *tokens[start + 1:start + context]]
-            out = self.folder / "out.safetensors"
-            output("logits", "-m", self.model, *CPU, "--tokens", csv(window), "-o", out)
-            (_, vocab), logits = read_safetensors(out)["logits"]
-            for i in range(context // 2, context - 1):
-                row = logits[i * vocab:(i + 1) * vocab]
-                losses.append(math.log(sum(map(math.exp, row))) - row[window[i + 1]])
-        self.assertEqual(len(losses), 3 * 23)
-        mean = sum(losses) / len(losses)
-        variance = sum(x * x for x in losses) / len(losses) - mean * mean
-        want = math.exp(mean)
-        flags = ["perplexity", "-m", self.model, *CPU, "-f", path, "-c", context]
-        got = json.loads(output(*flags, "--json"))
-        self.assertAlmostEqual(got["perplexity"], want, delta=1e-4 * want)
-        self.assertAlmostEqual(got["error"], math.sqrt(variance / (len(losses) - 1)) * want,
-                               delta=1e-4 * want)
-        self.assertEqual((got["windows"], got["scored_tokens"]), (3, 69))
-        lines = output(*flags).splitlines()
-        self.assertRegex(lines[0], r"\A\[1\][\d.]+,\[2\][\d.]+,\[3\][\d.]+,\Z")
-        self.assertEqual(lines[1], f"Final estimate: PPL = {got['perplexity']:.4f} +/- "
-                                   f"{got['error']:.5f}")
-
-
-class KlBaseTest(Case):
-    CONTEXT = 48
-
-    def setUp(self):
-        super().setUp()
-        self.text = self.folder / "text"
-        self.text.write_text("".join(chr(97 + i * i % 23) for i in range(150)))
-        self.base = self.folder / "base"
-        self.flags = ["perplexity", "-m", self.model, *CPU, "-f", self.text, "-c", self.CONTEXT, "--kl-base", self.base]
-
-    def rows(self):
-        """Of the file: where each row starts, and its log-probabilities."""
-        raw = self.base.read_bytes()
-        self.assertEqual(raw[:8], b"_logits_")
-        context, vocab, windows = struct.unpack_from("<3I", raw, 8)
-        self.assertEqual((context, windows), (self.CONTEXT, 3))
-        first, size = 20 + 4 * context * windows, 2 * (vocab + vocab % 2) + 8
-        self.assertEqual(len(raw), first + windows * (context - 1 - context // 2) * size)
-        for at in range(first, len(raw), size):
-            scale, smallest = struct.unpack_from("<2f", raw, at)
-            yield at, [scale * u + smallest for u in struct.unpack_from(f"<{vocab}H", raw, at + 8)]
-
-    def test_same_model(self):
-        written = json.loads(output(*self.flags, "--json"))
-        self.assertNotIn("kl_divergence", written)
-        for _, row in self.rows():
-            self.assertAlmostEqual(sum(map(math.exp, row)), 1, delta=1e-4)
-        compared = json.loads(output(*self.flags, "--json"))
-        self.assertEqual(compared["perplexity"], written["perplexity"])
-        self.assertAlmostEqual(compared["base_perplexity"], written["perplexity"],
-                               delta=1e-4 * written["perplexity"])
-        self.assertLess(abs(compared["kl_divergence"]), 1e-6)
-        self.assertGreater(compared["same_top"], 0.98)
-        self.assertIn("same top token", output(*self.flags))
-
-    def test_another_distribution(self):
-        output(*self.flags)
-        own = [row for _, row in self.rows()]
-        raw = bytearray(self.base.read_bytes())
-        tokens = struct.unpack_from(f"<{3 * self.CONTEXT}i", raw, 20)
-        half = self.CONTEXT // 2
-        nexts = [tokens[w * self.CONTEXT + i + 1] for w in range(3) for i in range(half, self.CONTEXT - 1)]
-        random, others = Random(5), []
-        for at, row in self.rows():
-            steps = [random.randrange(65536) for _ in row]
-            scale = 1e-4
-            smallest = -math.log(sum(math.exp(scale * u) for u in steps))
-            struct.pack_into(f"<2f{len(row)}H", raw, at, scale, smallest, *steps)
-            others.append([scale * u + smallest for u in steps])
-        self.base.write_bytes(raw)
-        got = json.loads(output(*self.flags, "--json"))
-        divergences = [sum(math.exp(b) * (b - p) for b, p in zip(other, row)) for other, row in zip(others, own)]
-        changes = [math.exp(row[t]) - math.exp(other[t]) for other, row, t in zip(others, own, nexts)]
-        count = len(own)
-        mean = sum(divergences) / count
-        self.assertAlmostEqual(got["kl_divergence"], mean, delta=1e-3 * mean)
-        spread = sum((d - mean) ** 2 for d in divergences) / count
-        self.assertAlmostEqual(got["kl_divergence_error"], math.sqrt(spread / (count - 1)), delta=1e-3 * mean)
-        self.assertAlmostEqual(got["kl_divergence_max"], max(divergences), delta=1e-3 * mean)
-        self.assertAlmostEqual(got["kl_divergence_median"], sorted(divergences)[count // 2], delta=1e-3 * mean)
-        same = sum(row.index(max(row)) == other.index(max(other)) for other, row in zip(others, own))
-        self.assertAlmostEqual(got["same_top"], same / count, delta=1e-9)
-        self.assertAlmostEqual(got["probability_change"], sum(changes) / count, delta=1e-5)
-        self.assertAlmostEqual(got["probability_change_rms"],
-                               math.sqrt(sum(c * c for c in changes) / count), delta=1e-5)
-        losses = sum(-other[t] for other, t in zip(others, nexts)) / count
-        self.assertAlmostEqual(got["base_perplexity"], math.exp(losses), delta=1e-3 * math.exp(losses))
-        self.assertAlmostEqual(got["perplexity_ratio"], got["perplexity"] / math.exp(losses), delta=1e-3)
-
-    def test_files_of_other_runs(self):
-        output(*self.flags)
-        whole = self.base.read_bytes()
-        other = self.folder / "other"
-        other.write_text("".join(chr(97 + i * i % 19) for i in range(150)))
-        for raw, change, words in [
-                (whole[:-1], [], ["bytes, expected"]),
-                (b"_other__" + whole[8:], [], ["not a file of log-probabilities"]),
-                (b"", [], ["not a file of log-probabilities"]),
-                (whole, [self.CONTEXT, 36], ["windows of 48 tokens", "of 36"]),
-                (whole, [self.text, other], ["made of another text"])]:
-            self.base.write_bytes(raw)
-            done = run(*[change[1] if change and flag == change[0] else flag for flag in self.flags])
-            self.assertEqual(done.returncode, 1)
-            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-            for word in words:
-                self.assertIn(word, done.stderr)
-            self.assertEqual(self.base.read_bytes(), raw)
 
 
 class Terminal:
