@@ -52,15 +52,16 @@ def families():
 
 
 def fixtures(rows):
-    """The fixtures of each family by its name; those of GGUF files apart."""
+    """The fixtures of each family by its name; those of GGUF files apart, without those of quantised folders."""
     by_type = {kind: name for name, kinds, _ in rows for kind in kinds}
     folders, files = {}, {}
     for path in sorted(FIXTURES.iterdir()):
         if (path / "model.gguf").exists():
             files.setdefault(path.name.removeprefix("gguf_"), []).append(path.name)
         elif path.is_dir():
-            kind = json.loads((path / "config.json").read_text())["model_type"]
-            folders.setdefault(by_type[kind], []).append(path.name)
+            config = json.loads((path / "config.json").read_text())
+            if "quantization_config" not in config:
+                folders.setdefault(by_type[config["model_type"]], []).append(path.name)
     return folders, files
 
 
