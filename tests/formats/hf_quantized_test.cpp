@@ -22,7 +22,7 @@ using Tensors = std::map<std::string, Stored>;
 
 // A folder of zeros in these tensors.
 std::filesystem::path folder_of(const std::string& quantisation, const Tensors& tensors) {
-  const std::filesystem::path folder = temporary_path("quantised");
+  std::filesystem::path folder = temporary_path("quantised");
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "config.json") << "{\"quantization_config\": " << quantisation << "}";
   std::vector<std::vector<std::byte>> bytes;

@@ -307,7 +307,7 @@ namespace {
 // An f16 factor of a block: where it lies and the largest number that it multiplies.
 struct Factor {
   DType dtype;
-  size_t offset;
+  uint32_t offset;
   float largest;
 };
 
