@@ -80,7 +80,6 @@ void add(const LinearCase& c, std::vector<CaseSpec>& specs) {
 }
 
 // Blocks of int8 are for block-quantised weights only.
-bool has_blocks(DType dtype) { return formats::dtype_info(dtype).block_elements > 1; }
 
 }  // namespace
 
@@ -90,7 +89,7 @@ void add_linear(const Sweep& sweep, std::vector<CaseSpec>& specs) {
   const std::vector<Sweep::Matrix> shapes = {{4096, 4096}, {28672, 4096}, {4096, 14336}};
   if (sweep.decode) {
     for (const DType dtype : asked(sweep.types, types)) {
-      LinearCase c{.dtype = dtype, .int8 = has_blocks(dtype) && !sweep.exact};
+      LinearCase c{.dtype = dtype, .int8 = formats::is_block_type(dtype) && !sweep.exact};
       c.columns = asked(sweep.columns, {1, 2, 4, 8, 16, 32, 64});
       for (const Sweep::Matrix& shape : asked(sweep.shapes, shapes)) {
         c.shape = shape;

@@ -13,8 +13,5 @@ fn load_group(row: u32, group: u32) -> Group {
   let q = weights[i];
   let pair = (i / 2u) * 3u;
   let upper = weight_side[pair + (i & 1u)];
-  return Group((q & vec4<u32>(0x0f0f0f0fu)) | (spread16(upper) << vec4<u32>(4u)),
-               ((q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu)) |
-                   (spread16(upper >> 16u) << vec4<u32>(4u)),
-               half_at(weight_side[pair + 2u], i));
+  return Group(low_fives(q, upper), high_fives(q, upper), half_at(weight_side[pair + 2u], i));
 }

@@ -8,8 +8,5 @@ fn load_group(row: u32, group: u32) -> Group {
   let q = weights[i];
   let dm = unpack2x16float(weight_side[i * 2u]);
   let upper = weight_side[i * 2u + 1u];
-  return Group((q & vec4<u32>(0x0f0f0f0fu)) | (spread16(upper) << vec4<u32>(4u)),
-               ((q >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu)) |
-                   (spread16(upper >> 16u) << vec4<u32>(4u)),
-               dm.x, -dm.y);
+  return Group(low_fives(q, upper), high_fives(q, upper), dm.x, -dm.y);
 }

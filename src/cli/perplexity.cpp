@@ -79,7 +79,6 @@ void score_window(engine::Engine& engine, std::span<const int32_t> window,
 class KlBase {
  public:
   KlBase(const std::string& path, const KlBaseRun& run) {
-    if (path.empty()) return;
     if (std::filesystem::exists(path)) {
       reader_.emplace(path, run);
     } else {
@@ -117,10 +116,14 @@ void run_perplexity(const PerplexityFlags& flags) {
   }
   const size_t windows = tokens.size() / context;
   const auto scored_end = tokens.begin() + static_cast<ptrdiff_t>(windows * context);
-  const auto config = model::read_config(formats::Checkpoint::open(flags.model));
-  KlBase base(flags.kl_base, {.context = context,
-                              .vocab_size = config.vocab_size,
-                              .tokens = {tokens.begin(), scored_end}});
+  std::optional<KlBase> base;
+  if (!flags.kl_base.empty()) {
+    const auto config = model::read_config(formats::Checkpoint::open(flags.model));
+    const KlBaseRun run = {.context = context,
+                           .vocab_size = config.vocab_size,
+                           .tokens = {tokens.begin(), scored_end}};
+    base.emplace(flags.kl_base, run);
+  }
   engine::LoadOptions options = load_options(flags.model, flags.compute);
   options.context = context;
   options.prefill_chunk = std::min(flags.chunk, context);
@@ -136,7 +139,7 @@ void run_perplexity(const PerplexityFlags& flags) {
                  [&](std::span<const float> logits, int32_t next) {
                    const double log_sum = log_sum_exp(logits);
                    score.add(log_sum - static_cast<double>(logits[static_cast<size_t>(next)]));
-                   base.add(logits, log_sum, next);
+                   if (base) base->add(logits, log_sum, next);
                  });
     if (!flags.json) {
       print(fmt::format("[{}]{:.4f},", i + 1, score.perplexity()));
@@ -145,20 +148,20 @@ void run_perplexity(const PerplexityFlags& flags) {
       progress.update(i + 1, windows);
     }
   }
-  base.finish();
+  if (base) base->finish();
   if (flags.json) {
     nlohmann::ordered_json out = {{"perplexity", score.perplexity()},
                                   {"error", score.error()},
                                   {"windows", windows},
                                   {"context", context},
                                   {"scored_tokens", score.count}};
-    if (base.compares()) out.update(base.divergence().summary());
+    if (base && base->compares()) out.update(base->divergence().summary());
     print(out.dump() + "\n");
   } else {
     print(fmt::format("\nFinal estimate: PPL = {:.4f} +/- {:.5f}\n", score.perplexity(),
                       score.error()));
-    if (base.compares()) print(base.divergence().text());
-    if (base.writes()) {
+    if (base && base->compares()) print(base->divergence().text());
+    if (base && base->writes()) {
       print(fmt::format("{}: log-probabilities of {} positions written\n", one_line(flags.kl_base),
                         score.count));
     }

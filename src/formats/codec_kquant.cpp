@@ -26,6 +26,29 @@ ScaleMin unpack_scale_min(const std::byte* packed, size_t index) {
           static_cast<uint8_t>((low >> 4) | (byte(index) >> 6) << 4)};
 }
 
+// Q4_K, and Q5_K, which has 32 bytes of upper bits before the nibbles.
+template <bool kFiveBits>
+void dequantize_scale_min(const std::byte* blocks, float* out, size_t elements) {
+  constexpr size_t kBytes = kFiveBits ? 176 : 144;
+  for (size_t block = 0; block < elements / kSuperBlock; ++block, blocks += kBytes) {
+    const float d = load_f16(blocks);
+    const float dmin = load_f16(blocks + 2);
+    const std::byte* high = blocks + 16;
+    for (size_t group = 0; group < 8; ++group, out += 32) {
+      const ScaleMin packed = unpack_scale_min(blocks + 4, group);
+      const float scale = d * static_cast<float>(packed.scale);
+      const float min = dmin * static_cast<float>(packed.min);
+      const std::byte* low = blocks + kBytes - 128 + 32 * (group / 2);
+      const unsigned shift = group % 2 * 4;
+      for (size_t i = 0; i < 32; ++i) {
+        unsigned q = std::to_integer<unsigned>(low[i]) >> shift & 15;
+        if (kFiveBits) q |= (std::to_integer<unsigned>(high[i]) >> group & 1) << 4;
+        out[i] = scale * static_cast<float>(q) - min;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 // Q2_K, 84 bytes for 256 values in 16 groups of 16; value = (d * s) * q - dmin * m
@@ -85,22 +108,7 @@ void dequantize_q3_k(const std::byte* blocks, float* out, size_t elements) {
 //   4    12 bytes     s and m of the groups, see unpack_scale_min
 //   16   128 bytes    byte 32 * p + i: q of group 2p in the low nibble, of group 2p + 1 in the high
 void dequantize_q4_k(const std::byte* blocks, float* out, size_t elements) {
-  constexpr size_t kBytes = 144;
-  for (size_t block = 0; block < elements / kSuperBlock; ++block, blocks += kBytes) {
-    const float d = load_f16(blocks);
-    const float dmin = load_f16(blocks + 2);
-    for (size_t group = 0; group < 8; ++group, out += 32) {
-      const ScaleMin packed = unpack_scale_min(blocks + 4, group);
-      const float scale = d * static_cast<float>(packed.scale);
-      const float min = dmin * static_cast<float>(packed.min);
-      const std::byte* quants = blocks + 16 + 32 * (group / 2);
-      const unsigned shift = group % 2 * 4;
-      for (size_t i = 0; i < 32; ++i) {
-        const unsigned q = std::to_integer<unsigned>(quants[i]) >> shift & 15;
-        out[i] = scale * static_cast<float>(q) - min;
-      }
-    }
-  }
+  dequantize_scale_min<false>(blocks, out, elements);
 }
 
 // Q5_K, 176 bytes for 256 values in 8 groups of 32; value = (d * s) * q - dmin * m
@@ -108,24 +116,7 @@ void dequantize_q4_k(const std::byte* blocks, float* out, size_t elements) {
 //   16   32 bytes     byte i, bit g: bit 4 of q i of group g
 //   48   128 bytes    the low four bits of q as in Q4_K
 void dequantize_q5_k(const std::byte* blocks, float* out, size_t elements) {
-  constexpr size_t kBytes = 176;
-  for (size_t block = 0; block < elements / kSuperBlock; ++block, blocks += kBytes) {
-    const float d = load_f16(blocks);
-    const float dmin = load_f16(blocks + 2);
-    const std::byte* high = blocks + 16;
-    for (size_t group = 0; group < 8; ++group, out += 32) {
-      const ScaleMin packed = unpack_scale_min(blocks + 4, group);
-      const float scale = d * static_cast<float>(packed.scale);
-      const float min = dmin * static_cast<float>(packed.min);
-      const std::byte* low = blocks + 48 + 32 * (group / 2);
-      const unsigned shift = group % 2 * 4;
-      for (size_t i = 0; i < 32; ++i) {
-        const unsigned q = (std::to_integer<unsigned>(low[i]) >> shift & 15) |
-                           (std::to_integer<unsigned>(high[i]) >> group & 1) << 4;
-        out[i] = scale * static_cast<float>(q) - min;
-      }
-    }
-  }
+  dequantize_scale_min<true>(blocks, out, elements);
 }
 
 // Q6_K, 210 bytes for 256 values in 16 groups of 16; value = (d * s) * (q - 32)

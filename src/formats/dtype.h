@@ -81,6 +81,7 @@ struct DTypeInfo {
 // The row of `dtype`, and all rows in the order of the enum.
 const DTypeInfo& dtype_info(DType dtype);
 std::span<const DTypeInfo> all_dtypes();
+inline bool is_block_type(DType dtype) { return dtype_info(dtype).block_elements > 1; }
 inline std::string_view dtype_name(DType dtype) { return dtype_info(dtype).name; }
 
 // The type of a GGUF id. Throws Error that gives the type's name when GGUF defines it and we do not

@@ -16,12 +16,26 @@ uint64_t largest_block(uint64_t cols, uint64_t group) {
   return 0;
 }
 
+// Index of the scale of code `i`.
+uint64_t group_at(const GroupedMatrix& m, uint64_t i) {
+  return i / m.cols * (m.cols / m.group) + i % m.cols / m.group;
+}
+
 std::vector<std::byte> plain_rows(const GroupedMatrix& m, auto&& value_of) {
   std::vector<std::byte> out(m.rows * m.cols * sizeof(float));
-  const uint64_t groups = m.cols / m.group;
   for (uint64_t i = 0; i < m.rows * m.cols; ++i) {
-    const uint64_t at = i / m.cols * groups + i % m.cols / m.group;
-    store(&out[i * sizeof(float)], value_of(m.codes[i], at));
+    store(&out[i * sizeof(float)], value_of(m.codes[i], group_at(m, i)));
+  }
+  return out;
+}
+
+// `write(to, codes, at)` writes a block of zeros anew from its codes and the scale at `at`.
+std::vector<std::byte> block_rows(const GroupedMatrix& m, const DTypeInfo& info, auto&& write) {
+  const uint64_t block = info.block_elements;
+  std::vector<std::byte> out(m.rows * (m.cols / block) * info.block_bytes);
+  std::byte* to = out.data();
+  for (uint64_t first = 0; first < m.rows * m.cols; first += block, to += info.block_bytes) {
+    write(to, m.codes.data() + first, group_at(m, first));
   }
   return out;
 }
@@ -58,11 +72,7 @@ std::vector<std::byte> grouped_rows(const GroupedMatrix& m, DType dtype) {
   const DTypeInfo& info = dtype_info(dtype);
   const uint64_t block = info.block_elements;
   const bool bytes = info.block_bytes == 4 + block;
-  std::vector<std::byte> out(m.rows * (m.cols / block) * info.block_bytes);
-  std::byte* to = out.data();
-  for (uint64_t first = 0; first < m.rows * m.cols; first += block, to += info.block_bytes) {
-    const uint64_t at = first / m.cols * (m.cols / m.group) + first % m.cols / m.group;
-    const uint8_t* codes = m.codes.data() + first;
+  return block_rows(m, info, [&](std::byte* to, const uint8_t* codes, uint64_t at) {
     store(to, half_scale(m.scales[at]));
     store(to + 2, f32_to_f16(bytes ? m.zeros[at] - 128.0F : m.zeros[at]));
     for (uint64_t i = 0; i < block; ++i) {
@@ -72,8 +82,7 @@ std::vector<std::byte> grouped_rows(const GroupedMatrix& m, DType dtype) {
         to[4 + i / 32 * 16 + i % 16] |= static_cast<std::byte>(codes[i] << (i % 32 / 16 * 4));
       }
     }
-  }
-  return out;
+  });
 }
 
 std::vector<std::byte> float8_rows(const GroupedMatrix& m, DType dtype) {
@@ -82,15 +91,10 @@ std::vector<std::byte> float8_rows(const GroupedMatrix& m, DType dtype) {
                       [&](uint8_t code, uint64_t at) { return m.scales[at] * e4m3_to_f32(code); });
   }
   const DTypeInfo& info = dtype_info(dtype);
-  const uint64_t block = info.block_elements;
-  std::vector<std::byte> out(m.rows * (m.cols / block) * info.block_bytes);
-  std::byte* to = out.data();
-  for (uint64_t first = 0; first < m.rows * m.cols; first += block, to += info.block_bytes) {
-    const uint64_t at = first / m.cols * (m.cols / m.group) + first % m.cols / m.group;
+  return block_rows(m, info, [&](std::byte* to, const uint8_t* codes, uint64_t at) {
     store(to, m.scales[at]);
-    std::memcpy(to + 4, m.codes.data() + first, block);
-  }
-  return out;
+    std::memcpy(to + 4, codes, info.block_elements);
+  });
 }
 
 }  // namespace wisp::formats

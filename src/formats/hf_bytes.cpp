@@ -89,7 +89,7 @@ void join_bytes(Parts& parts, const std::string& name, const std::string& scale_
          GroupedMatrix m = sizes;
          m.codes.resize(m.rows * m.cols);
          std::memcpy(m.codes.data(), weight.data.data(), m.codes.size());
-         const std::vector<float> scales = scales_of(scale);
+         const std::vector<float> scales = tensor_to_f32(scale);
          m.scales = spread(scales, reach, m);
          if (floats) return float8_rows(m, dtype);
          for (uint8_t& code : m.codes) code ^= 128;

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "formats/codec.h"
 #include "formats/hf_parts.h"
 #include "formats/quoted.h"
 
@@ -38,6 +39,33 @@ void expect_dims(const TensorView& tensor, size_t count) {
        shape_text(tensor.shape), count);
 }
 
+// Field `i` of a 32-bit word, `width` bits wide, the lowest first.
+uint32_t packed_field(const TensorView& words, size_t word, size_t i, uint32_t width) {
+  return load<uint32_t>(words.data.data() + word * 4) >> (i * width) & ((1U << width) - 1);
+}
+
+// Throws Error unless g_idx gives column c the group c / group.
+void expect_plain_order(const TensorView& g_idx, uint64_t group) {
+  const uint64_t count = g_idx.data.size() / 4;
+  for (uint64_t c = 0; c < count; ++c) {
+    const auto found = load<int32_t>(g_idx.data.data() + c * 4);
+    if (std::cmp_not_equal(found, c / group)) {
+      fail("tensor {}: columns in another order (desc_act, actorder) are not supported",
+           in_quotes(g_idx.name));
+    }
+  }
+}
+
+// Columns of a group: `asked`, or all of a row where it is -1 or 0. Throws Error where it does not
+// divide the row.
+uint64_t group_of(int64_t asked, uint64_t cols, std::string_view name) {
+  const uint64_t group = asked <= 0 ? cols : static_cast<uint64_t>(asked);
+  if (group == 0 || cols % group != 0) {
+    fail("{}: rows of {} values are not whole groups of {}", name, cols, group);
+  }
+  return group;
+}
+
 // A matrix in its parts' place: `fill` sets the codes, scales and zeros of one that has its sizes.
 void add_matrix(Parts& parts, const std::string& name, uint32_t bits, GroupedMatrix sizes,
                 const std::function<void(GroupedMatrix&)>& fill) {
@@ -67,7 +95,7 @@ std::vector<float> of_groups(const GroupedMatrix& m, auto&& value) {
 
 // scales [groups, rows] as [rows, groups].
 std::vector<float> transposed(const TensorView& scales, const GroupedMatrix& m) {
-  const std::vector<float> values = scales_of(scales);
+  const std::vector<float> values = tensor_to_f32(scales);
   return of_groups(m, [&](uint64_t r, uint64_t g) { return values[g * m.rows + r]; });
 }
 
@@ -198,7 +226,7 @@ void join_packed(const std::string& name, Parts& parts) {
     for (uint64_t i = 0; i < m.codes.size(); ++i) {
       m.codes[i] = static_cast<uint8_t>(packed_field(codes, i / n, i % n, bits));
     }
-    m.scales = scales_of(scales);
+    m.scales = tensor_to_f32(scales);
     m.zeros = of_groups(m, [&](uint64_t r, uint64_t g) {
       const uint32_t zero = zero_words.data.empty()
                                 ? 1U << (bits - 1)

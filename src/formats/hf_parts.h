@@ -41,19 +41,6 @@ class Parts {
   std::vector<TensorView> made_;
 };
 
-// A number that all scales' tensors have a type for.
-std::vector<float> scales_of(const TensorView& tensor);
-
-// Field `bits` of 32-bit words, `width` bits wide: the i-th, lowest first.
-uint32_t packed_field(const TensorView& words, size_t word, size_t i, uint32_t width);
-
-// Throws Error unless g_idx gives column c the group c / group.
-void expect_plain_order(const TensorView& g_idx, uint64_t group);
-
-// Columns of a group: `asked`, or all of a row where it is -1 or 0. Throws Error where it does not
-// divide the row.
-uint64_t group_of(int64_t asked, uint64_t cols, std::string_view name);
-
 void join_gptq(const nlohmann::json& config, Parts& parts);
 void join_awq(const nlohmann::json& config, Parts& parts);
 void join_packed(const std::string& name, Parts& parts);  // one matrix of compressed-tensors

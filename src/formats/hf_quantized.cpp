@@ -5,8 +5,6 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "formats/codec.h"
 #include "formats/hf_parts.h"
 #include "formats/json.h"
 #include "formats/quoted.h"
@@ -46,8 +44,7 @@ void join(const json& config, std::vector<TensorView>& tensors) {
 
 void join_quantized_tensors(const std::filesystem::path& folder, std::vector<TensorView>& tensors) {
   const std::filesystem::path path = folder / "config.json";
-  const json config = parse_json_object<json>(read_text(path, size_t{64} << 20), path.string(),
-                                              {.python_numbers = true});
+  const json config = read_json_object<json>(path, {.python_numbers = true});
   const auto field = config.find("quantization_config");
   if (field == config.end() || field->is_null()) return;
   with_context(fmt::format("{}: field 'quantization_config'", path.string()), [&] {
@@ -102,31 +99,6 @@ void Parts::finish() {
   const std::unordered_set<std::string> gone(taken_.begin(), taken_.end());
   std::erase_if(tensors_, [&](const TensorView& t) { return gone.contains(t.name); });
   std::ranges::move(made_, std::back_inserter(tensors_));
-}
-
-std::vector<float> scales_of(const TensorView& tensor) { return tensor_to_f32(tensor); }
-
-uint32_t packed_field(const TensorView& words, size_t word, size_t i, uint32_t width) {
-  return load<uint32_t>(words.data.data() + word * 4) >> (i * width) & ((1U << width) - 1);
-}
-
-void expect_plain_order(const TensorView& g_idx, uint64_t group) {
-  const uint64_t count = g_idx.data.size() / 4;
-  for (uint64_t c = 0; c < count; ++c) {
-    const auto found = load<int32_t>(g_idx.data.data() + c * 4);
-    if (std::cmp_not_equal(found, c / group)) {
-      fail("tensor {}: columns in another order (desc_act, actorder) are not supported",
-           in_quotes(g_idx.name));
-    }
-  }
-}
-
-uint64_t group_of(int64_t asked, uint64_t cols, std::string_view name) {
-  const uint64_t group = asked <= 0 ? cols : static_cast<uint64_t>(asked);
-  if (group == 0 || cols % group != 0) {
-    fail("{}: rows of {} values are not whole groups of {}", name, cols, group);
-  }
-  return group;
 }
 
 }  // namespace wisp::formats

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "formats/quoted.h"
 
 namespace wisp::formats {
@@ -68,7 +69,14 @@ Json parse_json_object(std::string_view text, std::string_view what, JsonRules r
   return parsed;
 }
 
+template <typename Json>
+Json read_json_object(const std::filesystem::path& path, JsonRules rules) {
+  return parse_json_object<Json>(read_text(path, size_t{64} << 20), path.string(), rules);
+}
+
 template nlohmann::json parse_json_object(std::string_view, std::string_view, JsonRules);
 template nlohmann::ordered_json parse_json_object(std::string_view, std::string_view, JsonRules);
+template nlohmann::json read_json_object(const std::filesystem::path&, JsonRules);
+template nlohmann::ordered_json read_json_object(const std::filesystem::path&, JsonRules);
 
 }  // namespace wisp::formats

@@ -2,6 +2,7 @@
 // and comparing such a value would take as much of the stack.
 #pragma once
 
+#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
@@ -19,5 +20,9 @@ struct JsonRules {
 // whose message starts with `what`.
 template <typename Json>
 Json parse_json_object(std::string_view text, std::string_view what, JsonRules rules = {});
+
+// The object in a file of at most 64 MiB. Throws Error naming it.
+template <typename Json>
+Json read_json_object(const std::filesystem::path& path, JsonRules rules = {});
 
 }  // namespace wisp::formats

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
-#include <optional>
 
 #include "base/error.h"
 #include "formats/dtype.h"

@@ -175,8 +175,7 @@ float read_norm_eps(const JsonFields& fields) {
 }  // namespace
 
 json read_json(const std::filesystem::path& path) {
-  return formats::parse_json_object<json>(read_text(path, size_t{64} << 20), path.string(),
-                                          {.python_numbers = true});
+  return formats::read_json_object<json>(path, {.python_numbers = true});
 }
 
 ModelConfig read_hf_config(const JsonFields& fields, bool attention) {

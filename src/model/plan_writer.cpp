@@ -45,7 +45,7 @@ ValueId PlanWriter::norm(ValueId x, const std::optional<NormWeights>& weights,
 }
 
 bool PlanWriter::is_quantised(plan::WeightId id) const {
-  return formats::dtype_info(model_.weights.list[plan::index(id)].dtype).block_elements > 1;
+  return formats::is_block_type(model_.weights.list[plan::index(id)].dtype);
 }
 
 bool PlanWriter::takes_int8(plan::WeightId id) const {

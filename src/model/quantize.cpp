@@ -37,8 +37,6 @@ Rows rows_of(const TensorView& tensor) {
   return {count, columns, dims >= 2 ? tensor.shape[dims - 2] : 1};
 }
 
-bool is_block_type(DType dtype) { return formats::dtype_info(dtype).block_elements > 1; }
-
 class Quantizer {
  public:
   Quantizer(const QuantizeOptions& options, ThreadPool& pool, uint64_t total)
@@ -52,8 +50,8 @@ class Quantizer {
       return tensor.data;
     }
     blocks_.resize(formats::tensor_bytes(dtype, tensor.shape));
-    const uint64_t row_bytes = formats::row_bytes(dtype, rows_of(tensor).columns);
     const Rows rows = rows_of(tensor);
+    const uint64_t row_bytes = formats::row_bytes(dtype, rows.columns);
     for_rows(tensor, [&](uint64_t row, std::span<const float> values) {
       const std::span<const float> weights =
           importance.empty()
@@ -152,7 +150,7 @@ QuantizeReport quantize(const formats::Checkpoint& from, formats::OutputFile& to
     if (dtype != tensor.dtype) {
       importance = with_context(context, [&] { return importance_of(tensor, options.imatrix); });
       ++report.changed;
-      report.twice += is_block_type(tensor.dtype) ? 1 : 0;
+      report.twice += formats::is_block_type(tensor.dtype) ? 1 : 0;
       report.without_importance += importance.empty() ? 1 : 0;
     }
     tensors.push_back({.name = tensor.name,

@@ -133,7 +133,7 @@ std::optional<plan::WeightId> WeightResolver::expert_bias(std::span<const Rows> 
 ExpertMatrix WeightResolver::interleaved_experts(const Rows& rows, uint32_t layer,
                                                  uint32_t num_experts, uint32_t cols) {
   const formats::TensorView* found = checkpoint_.find(bare_name(rows.role, layer));
-  const bool blocks = found != nullptr && formats::dtype_info(found->dtype).block_elements > 1;
+  const bool blocks = found != nullptr && formats::is_block_type(found->dtype);
   uint64_t shape[] = {num_experts, cols, rows.rows};
   if (blocks) std::swap(shape[1], shape[2]);
   const uint64_t bias_shape[] = {num_experts, rows.rows};
@@ -156,8 +156,11 @@ ExpertMatrix WeightResolver::interleaved_experts(const Rows& rows, uint32_t laye
     for (uint32_t r = 0; r < rows.rows; ++r) {
       const size_t source = source_row(r);
       biases[e * rows.rows + r] = bias_values[e * rows.rows + source];
-      if (blocks) std::memcpy(to + r * row_bytes, from + source * row_bytes, row_bytes);
-      for (size_t c = 0; c < cols && !blocks; ++c) {
+      if (blocks) {
+        std::memcpy(to + r * row_bytes, from + source * row_bytes, row_bytes);
+        continue;
+      }
+      for (size_t c = 0; c < cols; ++c) {
         std::memcpy(to + (r * cols + c) * size, from + (c * rows.rows + source) * size, size);
       }
     }

@@ -9,10 +9,6 @@
 namespace wisp::plan {
 namespace {
 
-bool is_block_quantised(formats::DType dtype) {
-  return formats::dtype_info(dtype).block_elements > 1;
-}
-
 // State while walking the ops in order.
 class Verifier {
  public:
@@ -484,7 +480,7 @@ class Verifier {
       fail("{} has type {}, which is no weight type", w.name, formats::dtype_name(w.dtype));
     }
     if ((*this)[x].type != ValueType::q8) return;
-    if (!is_block_quantised(w.dtype)) {
+    if (!formats::is_block_type(w.dtype)) {
       fail("{} has type {}: q8 inputs need block-quantised weights", w.name,
            formats::dtype_name(w.dtype));
     }

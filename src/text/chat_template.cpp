@@ -32,8 +32,7 @@ json to_json(const ChatMessage& message) {
 Sources read_sources(const std::filesystem::path& path) {
   Sources sources;
   if (!std::filesystem::exists(path)) return sources;
-  const auto config =
-      formats::parse_json_object<json>(read_text(path, size_t{64} << 20), path.string());
+  const auto config = formats::read_json_object<json>(path);
   const auto found = config.find("chat_template");
   if (found == config.end() || found->is_null()) return sources;
   if (found->is_string()) {

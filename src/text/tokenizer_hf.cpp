@@ -18,7 +18,7 @@ using nlohmann::json;
 // An empty object when there is no such file.
 json read_optional(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) return json::object();
-  return formats::parse_json_object<json>(read_text(path, size_t{64} << 20), path.string());
+  return formats::read_json_object<json>(path);
 }
 
 // A special token in tokenizer_config.json is a text or an object with one.

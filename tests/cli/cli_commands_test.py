@@ -4,25 +4,17 @@ import json
 import pathlib
 import re
 import subprocess
-import tempfile
 import unittest
 
 import program
-from program import MODELS, csv, golden, output, read_safetensors, run
+from program import MODELS, FolderCase, csv, golden, output, read_safetensors, run
 
 PRECISE = ["--math", "exact", "--kv", "f32"]
 EXACT = ["--backend", "cpu", *PRECISE]
 BOUNDS = {"cpu": 3e-4, "webgpu": 6e-4}  # of the largest error over the deviation of the logits
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
-
-class LogitsTest(Case):
+class LogitsTest(FolderCase):
     def logits(self, name, *flags):
         path = self.folder / "out.safetensors"
         tokens, _, _ = golden(name)
@@ -68,7 +60,7 @@ class LogitsTest(Case):
         self.assertTrue(pathlib.Path("/dev/null").is_char_device())
 
 
-class GenerateTest(Case):
+class GenerateTest(FolderCase):
     def generate(self, *args, backend="cpu"):
         return json.loads(output("generate", "-m", MODELS / "llama", "--backend", backend, *PRECISE,
                                  "--json", *args))
@@ -183,7 +175,7 @@ class GenerateTest(Case):
                 self.assertIn(reason, done.stderr)
 
 
-class InspectTest(Case):
+class InspectTest(FolderCase):
     def test_json(self):
         got = json.loads(output("inspect", MODELS / "llama", "--json", "--tensors", "--plan"))
         self.assertEqual(got["config"]["family"], "llama")
@@ -211,7 +203,7 @@ class InspectTest(Case):
         self.assertIn("plan decode:", output("inspect", model, "--plan"))
 
 
-class BenchTest(Case):
+class BenchTest(FolderCase):
     FLAGS = ["-m", MODELS / "llama", "--backend", "cpu"]
 
     def test_json_holds_every_run(self):
@@ -244,7 +236,7 @@ class BenchTest(Case):
         self.assertIn("multiple of 64", done.stderr)
 
 
-class DevicesTest(Case):
+class DevicesTest(FolderCase):
     def test_self_test(self):
         done = run("devices", "--self-test", "--backend", "cpu")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -267,7 +259,7 @@ class DevicesTest(Case):
         self.assertIn("--backend cpu:\n", output("devices"))
 
 
-class OutputTest(Case):
+class OutputTest(FolderCase):
     def test_help_and_version(self):
         self.assertRegex(output("--version"), r"\Awisp \d+\.\d+\.\d+\n\Z")
         self.assertEqual(output("run", "--version"), output("--version"))

@@ -1,25 +1,18 @@
 """Every error is one clear line on stderr, with nothing on stdout: exit 1, or 2 for wrong usage."""
 
 import json
-import pathlib
 import signal
 import struct
-import tempfile
 import unittest
 
-from program import (BROKEN, MODELS, TIMEOUT, add_tokenizer, copy_model, edit_config, edit_header,
-                     run, run_in_shell, start)
+from program import (BROKEN, MODELS, TIMEOUT, FolderCase, add_tokenizer, copy_model, edit_config,
+                     edit_header, run, run_in_shell, start)
 
 LLAMA = MODELS / "llama"
 CPU = ["--backend", "cpu"]
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
+class Case(FolderCase):
     def check(self, status, texts, *args, stdin=""):
         """Runs the program, which has to fail in one line that holds all `texts`."""
         with self.subTest(args=args):

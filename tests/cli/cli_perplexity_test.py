@@ -2,16 +2,14 @@
 
 import json
 import math
-import pathlib
 import random
 import signal
 import struct
-import tempfile
 import unittest
 
 import program
-from program import (add_tokenizer, copy_model, csv, edit_config, ids_of, output, read_safetensors,
-                     run)
+from program import (FolderCase, add_tokenizer, copy_model, csv, edit_config, ids_of, output,
+                     read_safetensors, run)
 
 CPU = ["--backend", "cpu"]
 BOS = 1
@@ -45,11 +43,9 @@ def percentile(values, share):
     return low + (at - math.floor(at)) * (high - low)
 
 
-class Case(unittest.TestCase):
+class Case(FolderCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         self.model = copy_model("llama", self.folder)
         add_tokenizer(self.model)
         self.text = self.folder / "text"

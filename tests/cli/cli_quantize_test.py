@@ -2,14 +2,12 @@
 
 import json
 import os
-import pathlib
 import random
 import signal
 import struct
-import tempfile
 import unittest
 
-from program import BROKEN, MODELS, TIMEOUT, output, run, start
+from program import BROKEN, MODELS, TIMEOUT, FolderCase, output, run, start
 
 LLAMA = MODELS / "gguf_llama" / "model.gguf"
 GENERATE = ["--tokens", "1,2,3", "-n", 4, "--backend", "cpu", "--json"]
@@ -30,11 +28,9 @@ def write_large(path):
             file.write(part)
 
 
-class QuantizeTest(unittest.TestCase):
+class QuantizeTest(FolderCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         self.out = self.folder / "out.gguf"
 
     def fails(self, status, text, *args):

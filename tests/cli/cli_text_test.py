@@ -2,29 +2,25 @@
 
 import json
 import os
-import pathlib
 import pty
 import re
 import select
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
 import program
-from program import add_tokenizer, copy_model, csv, ids_of, output, run
+from program import FolderCase, add_tokenizer, copy_model, csv, ids_of, output, run
 
 CPU = ["--backend", "cpu"]
 WILD = ["--temp", "50", "--top-k", "0", "--min-p", "0", "--top-p", "1"]  # any token will do
 USER, ASSISTANT, SYSTEM, BOS = 259, 260, 261, 1
 
 
-class Case(unittest.TestCase):
+class Case(FolderCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         self.model = copy_model("llama", self.folder)
         add_tokenizer(self.model)
 

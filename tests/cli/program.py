@@ -7,6 +7,8 @@ import pathlib
 import shutil
 import struct
 import subprocess
+import tempfile
+import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 MODELS = SOURCE / "tests/data/models"
@@ -67,6 +69,15 @@ def read_safetensors(path):
         values.frombytes(raw[begin:end])
         tensors[name] = (entry["shape"], values)
     return tensors
+
+
+class FolderCase(unittest.TestCase):
+    """Tests with a temporary folder each."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
 
 
 def copy_model(name, folder):

@@ -14,7 +14,7 @@ const std::filesystem::path kModels = std::filesystem::path(WISP_SOURCE_DIR) / "
 
 bool in_blocks(const formats::Checkpoint& checkpoint) {
   return std::ranges::any_of(checkpoint.tensors(), [](const formats::TensorView& t) {
-    return formats::dtype_info(t.dtype).block_elements > 1;
+    return formats::is_block_type(t.dtype);
   });
 }
 

@@ -175,8 +175,8 @@ void finish_float(KernelUse& use, const Tile& tile, uint32_t rows, uint32_t cols
 // How a matrix kernel makes halves of a group of weights.
 std::string_view group_halves(formats::DType dtype) {
   if (has_group_scales(dtype)) return "lib/group_halves_scaled.wgsl";
-  return formats::dtype_info(dtype).block_elements == 1 ? "lib/group_halves_plain.wgsl"
-                                                        : "lib/group_halves_blocks.wgsl";
+  return formats::is_block_type(dtype) ? "lib/group_halves_blocks.wgsl"
+                                       : "lib/group_halves_plain.wgsl";
 }
 
 void finish_prefill(KernelUse& use, const Tile& tile, const plan::Linear& op, uint32_t rows,

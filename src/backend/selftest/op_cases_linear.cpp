@@ -23,8 +23,6 @@ constexpr DType kOtherTypes[] = {
     DType::TQ2_0,   DType::MXFP4, DType::NVFP4,   DType::I4_32,  DType::I4_64,
     DType::I4_128,  DType::I8_32, DType::I8_128,  DType::F8_32,  DType::F8_128};
 
-bool is_block_type(DType dtype) { return formats::dtype_info(dtype).block_elements > 1; }
-
 bool is_super_block(DType dtype) { return formats::dtype_info(dtype).block_elements > 32; }
 
 struct LinearShape {
@@ -82,7 +80,7 @@ OpCase linear_case(DType dtype, LinearShape shape, Mode mode, KernelClass kernel
 
 void add_linear_cases(std::vector<OpCase>& cases) {
   for (const DType dtype : kWeightTypes) {
-    const bool blocks = is_block_type(dtype);
+    const bool blocks = formats::is_block_type(dtype);
     const uint32_t block = formats::dtype_info(dtype).block_elements;
     for (const KernelClass kernel_class : {KernelClass::prefill, KernelClass::decode}) {
       for (const Mode mode : {Mode::exact, Mode::half, Mode::int8}) {
